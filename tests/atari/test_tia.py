@@ -121,9 +121,9 @@ def test_compiled_it_does_what_python_does(compiled, frames, seed):
                 wanted = call_plainly(name, plain, arguments)
                 assert compiled[name](record, *arguments) == wanted, (frame, name, arguments)
                 if number % 50 == 0:
-                    assert not machines.differences(record, plain.record()), (frame, number, name)
+                    assert not machines.differences(record, plain.record), (frame, number, name)
                 calls += 1
-            assert not machines.differences(record, plain.record()), frame
+            assert not machines.differences(record, plain.record), frame
     assert calls > 600 * frames
 
 
@@ -154,7 +154,7 @@ class Screen:
     def rows(self) -> np.ndarray:
         """The whole picture."""
         tia.draw_to(self.machine, 228 * (TOP + ROWS))
-        return np.array(self.machine.picture, np.uint8).reshape(ROWS, WIDTH)
+        return self.machine.record["picture"].reshape(ROWS, WIDTH)
 
 
 def at(row: int, cycle: int = 0) -> int:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,79 +23,48 @@ from pixelpong.atari.translation import Translation
 _ANNOTATIONS = "from __future__ import annotations"
 
 
-class Cells(list):
-    """A field with several numbers: an index outside it or a number that does not fit raises."""
-
-    def __init__(self, values: Iterable[int], least: int, most: int):
-        super().__init__(values)
-        self._least, self._most = least, most
-
-    def __getitem__(self, at):
-        self._check(at)
-        return super().__getitem__(at)
-
-    def __setitem__(self, at, value):
-        self._check(at)
-        if isinstance(at, slice):
-            value = list(value)
-            assert len(value) == at.stop - at.start
-        else:
-            assert self._least <= value <= self._most, (at, value)
-        super().__setitem__(at, value)
-
-    def _check(self, at: int | slice) -> None:
-        first, last = (at.start, at.stop) if isinstance(at, slice) else (at, at + 1)
-        assert 0 <= first <= last <= len(self), at
-
-
-class PlainMachine:
-    """A record as a Python object, strict: what compiled code would cut off raises here.
+class Cells:
+    """Numbers of a record; an index outside them, or a number that does not fit, raises.
 
     Words of 64 bits are the parts of one wide number, as `pixelpong.atari.lowering` has it.
     """
 
+    def __init__(self, values: np.ndarray):
+        self._values, self._is_wide = values, values.dtype == np.uint64
+
+    def __getitem__(self, at):
+        if isinstance(at, slice):
+            return [self[k] for k in range(at.start, at.stop)]
+        if not 0 <= at < len(self._values):
+            raise IndexError(at)
+        value = self._values[at]
+        return int.from_bytes(value.tobytes(), "little") if self._is_wide else int(value)
+
+    def __setitem__(self, at, value):
+        if isinstance(at, slice):
+            for k, each in zip(range(at.start, at.stop), list(value), strict=True):
+                self[k] = each
+            return
+        if not 0 <= at < len(self._values):
+            raise IndexError(at)
+        if self._is_wide:
+            value = np.frombuffer(value.to_bytes(self._values[at].nbytes, "little"), "<u8")
+        self._values[at] = value
+
+
+class PlainMachine:
+    """A copy of a record as a Python object, strict: what compiled code would cut off raises."""
+
     def __init__(self, record: np.ndarray):
-        fields = record.dtype.fields
-        self.__dict__["_record"] = record.copy()
-        self.__dict__["_limits"] = {
-            name: _limits(dtype.base, dtype.shape) for name, (dtype, *_) in fields.items()
-        }
-        for name in fields:
-            values, limits = _read(record[name][0]), self._limits[name]
-            is_single = not isinstance(values, list)
-            self.__dict__[name] = int(values) if is_single else Cells(values, *limits)
+        self.__dict__["record"] = record.copy()
+
+    def __getattr__(self, name: str):
+        values = self.record[name]
+        is_single = values.ndim == (2 if values.dtype == np.uint64 else 1)
+        return Cells(values)[0] if is_single else Cells(values[0])
 
     def __setattr__(self, name: str, value: int) -> None:
-        least, most = self._limits[name]
-        assert least <= value <= most, (name, value)
-        self.__dict__[name] = int(value)
-
-    def record(self) -> np.ndarray:
-        """As compiled code would have it: [1]."""
-        record = self._record.copy()
-        for name, (dtype, *_) in record.dtype.fields.items():
-            value, size = self.__dict__[name], 8 * (dtype.shape or (1,))[-1]
-            if dtype.base == np.uint64:
-                wides = value if isinstance(value, list) else [value]
-                parts = b"".join(each.to_bytes(size, "little") for each in wides)
-                record[name] = np.frombuffer(parts, "<u8").reshape(dtype.shape)
-            else:
-                record[name] = value
-        return record
-
-
-def _limits(base: np.dtype, shape: tuple[int, ...]) -> tuple[int, int]:
-    if base == np.uint64:
-        return 0, (1 << 64 * shape[-1]) - 1
-    return int(np.iinfo(base).min), int(np.iinfo(base).max)
-
-
-def _read(values: np.ndarray) -> Any:
-    if np.asarray(values).dtype != np.uint64:
-        return values.tolist()
-    if values.ndim > 1:
-        return [_read(each) for each in values]
-    return int.from_bytes(values.tobytes(), "little")
+        Cells(self.record[name])[0] = value
 
 
 def differences(a: np.ndarray, b: np.ndarray) -> dict[str, tuple]:
@@ -162,7 +130,7 @@ def play_frame(m: Machine) -> Int:
 
 
 def compile_cartridge(
-    rom: bytes, entries: Iterable[int], folder: Path, hints: Mapping[int, str] | None = None
+    rom: bytes, entries: Iterable[int], folder: Path
 ) -> Callable[[np.ndarray], int]:
     """A cartridge of 2 kB as ``play_frame(machine)``, which returns the stop code."""
     program = Program(MACHINE)
@@ -172,7 +140,7 @@ def compile_cartridge(
         lower_module(program, module)
     frames = module_from(_PLAY_FRAME, folder, "frames")
     lower_module(program, frames, exports=("play_frame",))
-    Translation(rom, entries, hints or {}).add_to(program)
+    Translation(rom, entries, {}).add_to(program)
     return function_of(compile_program(program, folder), "play_frame", 0)
 
 
@@ -193,9 +161,5 @@ def module_from(text: str, folder: Path, name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"{name}_{abs(hash(str(folder)))}", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # which `inspect.getsource` asks for
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[spec.name]
-        raise
+    spec.loader.exec_module(module)
     return module
