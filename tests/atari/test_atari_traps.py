@@ -18,7 +18,7 @@ from pathlib import Path
 import machines
 import numpy as np
 import pytest
-from lockstep import styles
+from lockstep import outcome, scribble, styles
 
 from pixelpong.atari import console, drawing, tia, translation
 from pixelpong.atari import native as machine_code
@@ -138,18 +138,7 @@ def seen_in(game: NativeGame) -> Iterator[tuple]:
 def run(play: NativeConsole, actions: bytes) -> tuple:
     """Play with scribble in all of the record but the state."""
     scribble(play)
-    try:
-        done = play.run(actions, DRAW_PICTURE)
-    except EmulatorError as error:
-        return (str(error),)
-    return done, play.get_state().tobytes(), zlib.crc32(play.picture)
-
-
-def scribble(play: NativeConsole) -> None:
-    state = play.get_state()
-    play.machine.view(np.uint8)[:] = 0xA5
-    play.machine["swchb"] = 0x3F
-    play.set_state(state)
+    return *outcome(play, actions, DRAW_PICTURE), zlib.crc32(play.picture)
 
 
 @pytest.fixture(scope="module")
