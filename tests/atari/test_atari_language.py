@@ -15,10 +15,8 @@ from pixelpong.atari.lowering import lower_module
 
 EXAMPLES = [
     name
-    for name, each in vars(typed_examples).items()
-    if inspect.isfunction(each)
-    and each.__module__ == typed_examples.__name__
-    and list(inspect.signature(each).parameters) == ["m", "a", "b"]
+    for name, each in inspect.getmembers(typed_examples, inspect.isfunction)
+    if inspect.get_annotations(each).keys() == {"m", "a", "b", "return"}
 ]
 
 

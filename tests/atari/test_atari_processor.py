@@ -70,11 +70,6 @@ def started(place: int, **fields) -> np.ndarray:
     return machine
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("code")
-
-
 # Against the model.
 
 
@@ -164,13 +159,13 @@ STOPS = {
 @pytest.mark.parametrize(
     ("runs", "seed"), short_and_long((4000, 0), *((20_000, seed) for seed in range(100, 160)))
 )
-def test_each_instruction_does_what_the_manual_says(folder, runs, seed):
+def test_each_instruction_does_what_the_manual_says(tmp_path, runs, seed):
     """Registers, flags, memory, stack, cycles, and where it goes on: of all 151 opcodes."""
     assert sorted(OPCODES) == DOCUMENTED
     rng = np.random.default_rng(seed)
     cartridge = random_cartridge(rng)
     rom = bytes(cartridge.rom)
-    play_frame = cartridge.compile(folder)
+    play_frame = cartridge.compile(tmp_path)
     entries = set(Translation(rom, cartridge.places, {}).entries)
     compared, stops = 0, Counter()
     for number in range(runs):
@@ -196,7 +191,7 @@ def test_each_instruction_does_what_the_manual_says(folder, runs, seed):
 
 
 @pytest.mark.slow
-def test_an_endless_loop_ends(folder):
+def test_an_endless_loop_ends(tmp_path):
     """Be it of jumps, of calls, of jumps through memory, or once around the cartridge."""
     cartridge = Cartridge(
         "JMP abs F010", "LDA imm 00; BEQ rel FC", "JMP ind 0080", "NOP; BNE rel FD",
@@ -205,23 +200,23 @@ def test_an_endless_loop_ends(folder):
     loops = list(cartridge.places)
     cartridge.add("JSR abs F044; RTS", 0x040)
     cartridge.add("RTS", 0x044)
-    play_frame = cartridge.compile(folder)
+    play_frame = cartridge.compile(tmp_path)
     for place in loops:
         machine = started(place, s=0xF0)
         machine["ram"][0, :2] = loops[2], 0xF0
         assert play_frame(machine) == TOO_LONG
-    around = machines.compile_cartridge(bytes([CODES["NOP", "imp"]] * SIZE), [], folder)
+    around = machines.compile_cartridge(bytes([CODES["NOP", "imp"]] * SIZE), [], tmp_path)
     assert around(started(0x2EA)) == TOO_LONG
 
 
-def test_undocumented_opcodes_untranslated_places_and_a_timer_that_ran_out_stop(folder):
+def test_undocumented_opcodes_untranslated_places_and_a_timer_that_ran_out_stop(tmp_path):
     wait = "LDA imm 05; STA abs 0294; LDX abs 0284; LDX abs 0284; "
     frame = "LDA imm 02; STA zp 00; STA zp 02; STA zp 02; LDA imm 00; STA zp 00"
     cartridge = Cartridge(
         wait + frame, wait + "JMP abs F010", "LDA imm 01", "JMP ind 0080",
         "LDA izy 10", "LDA izy 7F", "LDA izy FF", "JMP ind 00FF", "JMP ind F080",
     )  # fmt: skip
-    play_frame = cartridge.compile(folder)
+    play_frame = cartridge.compile(tmp_path)
     ended, loops, load, jump, *pointers = cartridge.places
     assert [play_frame(started(place)) for place in (ended, loops)] == [TIMER_RAN_OUT] * 2
     machine = started(load)
@@ -236,12 +231,12 @@ def test_undocumented_opcodes_untranslated_places_and_a_timer_that_ran_out_stop(
 
 
 @pytest.mark.slow
-def test_a_counting_loop_is_skipped_to_the_same_state_and_cycle(folder):
+def test_a_counting_loop_is_skipped_to_the_same_state_and_cycle(tmp_path):
     for place in (0x010, 0x0FD, 0x0FF):  # two of them cross a page
         cartridge = Cartridge()
         cartridge.add("DEY; BPL rel FD", place)
         cartridge.add("DEX; BPL rel FD", place + 0x20)
-        play_frame, rom = cartridge.compile(folder), bytes(cartridge.rom)
+        play_frame, rom = cartridge.compile(tmp_path), bytes(cartridge.rom)
         for start, count in itertools.product(cartridge.places, (0, 1, 127, 128, 129, 255)):
             machine = started(start, x=count, y=count)
             model = run_model(rom, machine, set())
@@ -250,15 +245,15 @@ def test_a_counting_loop_is_skipped_to_the_same_state_and_cycle(folder):
 
 
 @pytest.mark.slow
-def test_code_that_overlaps_is_translated_twice(folder):
+def test_code_that_overlaps_is_translated_twice(tmp_path):
     """``BIT`` in front of two bytes hides an instruction, which others jump to."""
     hides = bytes([CODES["BIT", "abs"], CODES["LDA", "imm"], 0x80])
     cartridge = Cartridge(code("LDA imm 05; LDX imm 01; BNE rel 01") + hides + code("LDY imm 09"))
-    play_frame = cartridge.compile(folder)
+    play_frame = cartridge.compile(tmp_path)
     machine = started(0x010)
     assert play_frame(machine) == NOT_TRANSLATED
     assert [int(machine[name][0]) for name in "axy"] == [0x80, 1, 9]
     machine = started(0x014, p=0x32)  # not taken: the BIT is run
     cartridge.places.append(0x014)
-    assert cartridge.compile(folder)(machine) == NOT_TRANSLATED
+    assert cartridge.compile(tmp_path)(machine) == NOT_TRANSLATED
     assert [int(machine[name][0]) for name in "axy"] == [0, 0, 9]

@@ -118,23 +118,15 @@ def play_made_up_states(
 
 
 @pytest.mark.parametrize(
-    ("mode", "calls", "seed"),
-    [
-        # In some of the others the missiles are seen. Those from 13 on need code that is not known.
-        *(pytest.param(mode, 300, 7) for mode in (1, 2, *range(5, 13))),
-        *(
-            each
-            for mode in (0, 3, 4)
-            for each in short_and_long(
-                (mode, 10_000, 7), *((mode, 400_000, seed) for seed in range(100, 106))
-            )
-        ),
-    ],
+    ("calls", "seed"), short_and_long((10_000, 7), *((400_000, seed) for seed in range(100, 106)))
 )
-def test_skipping_changes_nothing(plain, mode, calls, seed):
-    """In the cartridge's games for one and for two."""
-    games = play_games(NativeConsole(mode), NativeConsole(mode, plain), calls, seed)
-    assert mode or games
+def test_skipping_changes_nothing(plain, calls, seed):
+    """In some games the missiles are seen. Those from 13 on need code that is not known."""
+    for mode in range(13):
+        is_usual = mode in (0, 3, 4)
+        consoles = NativeConsole(mode), NativeConsole(mode, plain)
+        games = play_games(*consoles, calls if is_usual else calls // 30, seed)
+        assert mode or games
 
 
 @pytest.mark.parametrize(("count", "seed"), short_and_long((4000, 3), (1_000_000, 4)))

@@ -98,11 +98,6 @@ def accesses(rng: np.random.Generator, count: int) -> Iterator[tuple[str, tuple[
             yield "wait_for_timer", (t, int(rng.integers(5, 9)))
 
 
-def call_plainly(name: str, machine: PlainMachine, arguments: tuple[int, ...]) -> int:
-    function = getattr(console, name, None) or getattr(tia, name)
-    return int(function(machine, *arguments) or 0)
-
-
 @pytest.mark.parametrize(
     ("frames", "seed"), machines.short_and_long((25, 0), *((500, seed) for seed in range(100, 120)))
 )
@@ -118,7 +113,8 @@ def test_compiled_it_does_what_python_does(compiled, frames, seed):
             end = done[-1][1][0] % 30_000
             done += [("draw_to", (228 * (TOP + ROWS),)), ("end_frame", (end,))]
             for number, (name, arguments) in enumerate(done):
-                wanted = call_plainly(name, plain, arguments)
+                function = getattr(console, name, None) or getattr(tia, name)
+                wanted = int(function(plain, *arguments) or 0)
                 assert compiled[name](record, *arguments) == wanted, (frame, name, arguments)
                 if number % 50 == 0:
                     assert not machines.differences(record, plain.record), (frame, number, name)
