@@ -7,159 +7,97 @@ import math
 
 import numpy as np
 import pytest
+from dense import Step, decide, make_params, record
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
-from sparse import (
-    FULL,
-    TOLERANCE,
-    active_of,
-    as_played,
-    assert_close,
-    colour,
-    compiled_alone,
-    draw_minibatch,
-    draw_network,
-    draw_steps,
-    find_difference,
-    is_near_a_kink,
-    random_trajectory,
-    screens,
-    start_seeing,
-    take_field,
-    up_probability,
-)
+from sparse import draw_minibatch, draw_network, draw_steps, is_near_a_kink, screens
 
 from pixelpong import kernels
-from pixelpong.env import features
-from pixelpong.env.preprocess import difference, pack_field, preprocess
-from pixelpong.items import ACTIONS, NUM_PIXELS, Played
-from pixelpong.kernels import playing
-from pixelpong.learn import gated, network, reinforce, returns
+from pixelpong.atari.palette import PALETTE
+from pixelpong.env.preprocess import preprocess
+from pixelpong.items import DOWN, NUM_PIXELS, STAY, UP, Played
+from pixelpong.learn import gated, network, reinforce
 from pixelpong.learn.optimizer import ADAM_DECAYS, adam, rmsprop
 from pixelpong.learn.ppo import LossWeights, log_softmax, loss_gradient
-from pixelpong.play.networks import GatedNetwork
+from pixelpong.play.networks import NETS, PlainNetwork
 
-DTYPES = [np.float32, np.float64]
+# The tolerance that `kernels` states, relative to the largest entry.
+TOLERANCE = {np.float32: 1e-4, np.float64: 1e-11}
 SEEDS = st.integers(0, 2**32 - 1)
-
-find_inputs = compiled_alone(playing.observe_features)
-
-
-# --- what is seen -----------------------------------------------------------------------------
+EMPTY = np.zeros((210, 160), np.uint8)
+FULL = np.full_like(EMPTY, 14)  # on in all places, which the definitions take a second for
 
 
-@pytest.mark.slow
-@settings(max_examples=60)
-@given(
-    frames=st.lists(screens(), min_size=1, max_size=4),
-    last_action=st.integers(0, 2),
-    is_kept=st.booleans(),
-)
-@example(frames=[FULL, np.zeros_like(FULL), FULL], last_action=1, is_kept=True)
-def test_frame_after_frame_gives_the_dense_observations(frames, last_action, is_kept):
-    """Pixels, differences, and features: those of the frame before are kept, or found again."""
-    stream, parts = start_seeing()
-    memory, _, fields = parts
-    marks, count = np.zeros((4, kernels.NUM_MARKS), np.uint16), np.zeros(1, np.int64)
-    seen = marks, count, np.zeros(6400, np.uint16)
-    indices = np.zeros(7 + max(kernels.MAX_INPUTS, kernels.MAX_ACTIVE), np.uint16)
-    sight = features.list_cells_of_pixels(), features.list_geometry()
-    stream["sides"]["last_action"] = last_action
-    previous = None
-    for screen in frames:
-        current = preprocess(colour(screen))
-        np.testing.assert_array_equal(active_of(screen), np.flatnonzero(current))
-        take_field(pack_field(screen), memory, fields)
-        if not is_kept:
-            marks[:2], count[:] = 0, -1
-        end = find_inputs(sight, parts, 0, seen, indices, 7)
-        before = np.zeros((80, 80)) if previous is None else previous
-        wanted = np.flatnonzero(features.observe_features(before, current, last_action))
-        assert sorted(indices[7:end].tolist()) == wanted.tolist()
-        assert not marks[1 - memory["newest"][0]].any()
-        found = indices[7 : find_difference(memory, fields, indices, 7)]
-        assert (np.diff(found.astype(int) % NUM_PIXELS) > 0).all()
-        one_step = np.zeros(1, kernels.PLAIN_STEP), found, np.array([0, len(found)])
-        played = Played(*one_step, np.zeros((1, 0)))
-        np.testing.assert_array_equal(played.dense()[0], difference(previous, current))
-        stream["memory"]["steps"] += 1
-        previous = current
+# --- what is seen and decided -----------------------------------------------------------------
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("algorithm", NETS)
 @settings(max_examples=30)
 @given(
-    frames=st.lists(screens(), min_size=1, max_size=3),
-    draws=st.lists(st.floats(-1, 1, exclude_max=True), min_size=3, max_size=3),
+    frames=st.lists(screens(), min_size=1, max_size=4),
+    draws=st.lists(st.floats(-1, 1, exclude_max=True), min_size=4, max_size=4),
+    is_kept=st.booleans(),
     seed=SEEDS,
     hidden=st.integers(1, 40),
 )
-@example(frames=[FULL], draws=[0.5], seed=0, hidden=3)
-def test_a_decision_is_the_networks_policy_and_value(dtype, frames, draws, seed, hidden):
-    rng = np.random.default_rng(seed)
-    params = gated.init_params(rng, features.NUM_INPUTS, hidden, np.dtype(dtype).name)
-    params["W2"] *= dtype(100)
-    player = GatedNetwork(params)
-    before, last_action = np.zeros((80, 80)), 0
+@example(frames=[FULL, EMPTY, FULL], draws=[0.5] * 3, is_kept=True, seed=0, hidden=3)
+def test_a_decision_on_a_screen_is_the_networks_on_the_dense_observation(
+    algorithm, dtype, frames, draws, is_kept, seed, hidden
+):
+    """Features of the frame before are kept, or found again."""
+    params = make_params(algorithm, hidden, np.dtype(dtype).name, seed)
+    player, before, last = NETS[algorithm](params), None, STAY
     for screen, draw in zip(frames, draws, strict=False):
-        asked = player.act(screen, draw)
-        now = preprocess(colour(screen))
-        x = features.observe_features(before, now, last_action)
-        y = gated.forward(params, x[None].astype(dtype))[0].astype(np.float64)
-        log_pi = log_softmax(y[:, :3])[0]
+        if not is_kept:
+            player.forget()
+        action, now = player.act(screen, draw), preprocess(PALETTE[screen])
+        x, logits, value = decide(algorithm, params, before, now, last)
+        log_pi, place = log_softmax(logits[None])[0], player.actions.index(action)
         # A logit's rounding error is as large as its largest summand's.
-        error = TOLERANCE[dtype] * max(float(np.abs(y).max()), 1.0) * 10
-        (step,) = player.steps
-        action = step["action"]
-        assert sorted(player.inputs().tolist()) == np.flatnonzero(x).tolist()
+        error = TOLERANCE[dtype] * max(float(np.abs(logits).max()), abs(value or 0), 1) * 10
+        wanted = record(Step(x, log_pi, value, place, 0.0, is_over=False), algorithm)
+        found = {name: float(player.steps[name][0]) for name in wanted}
+        assert found == pytest.approx(wanted, abs=error)
         ends = np.exp(log_pi).cumsum()
         if draw < 0:
-            assert log_pi[action] >= log_pi.max() - error
+            assert log_pi[place] >= log_pi.max() - error
         elif np.abs(ends - draw).min() > error:
-            assert action == np.searchsorted(ends[:2], draw, "right")
-        assert step["log_probability"] == pytest.approx(log_pi[action], abs=error)
-        assert step["value"] == pytest.approx(y[0, 3], abs=error)
-        assert step["entropy"] == pytest.approx(-(np.exp(log_pi) * log_pi).sum(), abs=error)
-        assert asked == ACTIONS[action]
-        before, last_action = now, action
-        assert player.stream["sides"]["last_action"][0, 0] == last_action
+            assert place == np.searchsorted(ends[:-1], draw, "right")
+        if algorithm == "ppo":
+            assert sorted(player.inputs().tolist()) == np.flatnonzero(x).tolist()
+        else:
+            assert (np.diff(player.inputs()) > 0).all()
+            np.testing.assert_array_equal(player.played(1, 1).dense()[0], x)
+        before, last = now, action
 
 
-def test_up_probability_of_huge_logits_is_finite():
-    W1, W2 = np.full((NUM_PIXELS, 3), 1e30), np.ones(3)
-    h, one = np.zeros((1, 3)), np.zeros(1, np.uint16)
-    assert up_probability((W1, W2), one, 0, 1, h, 0) == 1.0
-    assert up_probability((W1, -W2), one, 0, 1, h, 0) == 0.0
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_probability_of_a_huge_logit_is_finite(sign):
+    player = PlainNetwork({"W1": np.full((NUM_PIXELS, 3), 1e30), "W2": np.full(3, 1.0 * sign)})
+    actions = [player.act(screen) for screen in (EMPTY, FULL)]
+    assert (actions[1], max(player.answer()[0])) == (UP if sign == 1 else DOWN, 1.0)
 
 
 # --- what is learned --------------------------------------------------------------------------
 
 
-def decide(rng, dtype, size, hidden):
-    params = network.init_params(rng, hidden, np.dtype(dtype).name)
-    params["W1"] *= dtype(40)  # far from one half too
-    trajectory = random_trajectory(rng, min(size, 4))
-    h = np.ones((len(trajectory), hidden), dtype)
-    wanted_p, wanted_h = network.forward(params, trajectory.dense(dtype))
-    for t in range(len(trajectory)):
-        start, stop = trajectory.offsets[t : t + 2]
-        p = up_probability((params["W1"], params["W2"]), trajectory.indices, start, stop, h, t)
-        assert p == pytest.approx(float(wanted_p[t]), abs=TOLERANCE[dtype])
-    yield h, wanted_h
-
-
 def add_up_an_episode(rng, dtype, size, hidden):
     params = network.init_params(rng, hidden, np.dtype(dtype).name)
-    trajectory, weights = random_trajectory(rng, size), rng.standard_normal(size)
-    trajectory = as_played(trajectory, params)
-    sparse = kernels.episode_gradient(params["W2"], trajectory, weights)
-    actions = trajectory.steps["action"]
-    dense = reinforce.episode_gradient(params, trajectory.dense(dtype), actions, weights)
+    params["W1"] *= dtype(40)  # far from one half too
+    indices, offsets, _ = draw_steps(rng, size, NUM_PIXELS)
+    indices += (NUM_PIXELS * rng.integers(0, 2, len(indices))).astype(np.uint16)
+    steps, weights = np.zeros(size, kernels.PLAIN_STEP), rng.standard_normal(size)
+    x = Played(steps, indices, offsets, np.zeros((size, 0))).dense(dtype)
+    steps["action"] = rng.choice([UP, DOWN], size)
+    steps["up_probability"], h = network.forward(params, x)
+    played = Played(steps, indices, offsets, h)
+    sparse = kernels.episode_gradient(params["W2"], played, weights)
+    dense = reinforce.episode_gradient(params, x, steps["action"], weights)
     total = np.zeros_like(params["W1"])
     kernels.add_rows(total, sparse.rows, sparse.W1)
-    assert sparse.rows.tolist() == sorted(set(trajectory.indices.astype(int) % NUM_PIXELS))
+    assert sparse.rows.tolist() == np.flatnonzero(x.any(axis=0)).tolist()
     yield total, dense["W1"]
     yield sparse.W2, dense["W2"]
 
@@ -243,37 +181,27 @@ def output_layer(params):
     return np.concatenate([W2[..., 0], W2[..., 1], params["b2"][:, None]], axis=1)
 
 
+def add_up_squares(rng, dtype, size, hidden):
+    g = (2.0**60 * rng.standard_normal((size, hidden))).astype(dtype)
+    rows = rng.permutation(size)[: rng.integers(0, size + 1)].astype(np.uint16)
+    wanted = math.fsum(float(value) ** 2 for value in g[rows].ravel())
+    assert kernels.sum_of_squares(g, rows) == pytest.approx(wanted, rel=1e-12)
+    return []
+
+
 CASES = [
-    decide, add_up_an_episode, step_by_rmsprop, step_by_adam, add_rows_of_inputs, differentiate,
+    add_up_an_episode, step_by_rmsprop, step_by_adam, add_rows_of_inputs, differentiate,
+    add_up_squares,
 ]  # fmt: skip
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("case", CASES)
 @settings(max_examples=30)
 @given(seed=SEEDS, size=st.integers(1, 30), hidden=st.integers(1, 70))
 def test_a_kernel_equals_its_definition(case, dtype, seed, size, hidden):
-    for ours, definition in case(np.random.default_rng(seed), dtype, size, hidden):
-        assert_close(ours, definition, dtype)
-
-
-@given(st.lists(st.sampled_from([-1.0, 0.0, 1.0]), max_size=40), st.floats(0, 1))
-def test_returns_equal_their_definition_to_the_bit(rewards, gamma):
-    array = np.array(rewards, np.float32)
-    np.testing.assert_array_equal(
-        kernels.discounted_returns(array, gamma), returns.discounted_returns(array, gamma)
-    )
-
-
-@given(
-    hnp.arrays(
-        np.float32, st.tuples(st.integers(0, 9), st.integers(1, 20)),
-        elements=st.floats(-(2.0**60), 2.0**60, width=32),
-    ),
-    st.data(),
-)  # fmt: skip
-def test_sum_of_squares_is_the_sum_of_squares(g, data):
-    rows = [row for row in range(len(g)) if data.draw(st.booleans())]
-    wanted = math.fsum(float(value) ** 2 for value in g[rows].ravel())
-    assert kernels.sum_of_squares(g, np.array(rows, np.uint16)) == pytest.approx(wanted, rel=1e-12)
+    for ours, wanted in case(np.random.default_rng(seed), dtype, size, hidden):
+        scale = max(float(np.abs(wanted).max(initial=0)), 1e-30)
+        assert ours.dtype == wanted.dtype == dtype
+        assert float(np.abs(ours - wanted).max(initial=0)) <= TOLERANCE[dtype] * scale

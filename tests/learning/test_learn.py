@@ -7,27 +7,30 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from sparse import draw_minibatch, draw_network, draw_steps, is_near_a_kink
 
+from pixelpong import kernels
+from pixelpong.env import features
 from pixelpong.items import DOWN, NUM_PIXELS, UP
+from pixelpong.learn import gated
 from pixelpong.learn.network import forward, init_params, sigmoid
 from pixelpong.learn.optimizer import rmsprop
+from pixelpong.learn.ppo import LossWeights, generalized_advantages, loss_gradient
 from pixelpong.learn.reinforce import entropy, episode_gradient, objective
 from pixelpong.learn.returns import discounted_returns, standardize
 
-REWARDS = st.lists(st.sampled_from([-1.0, 0.0, 0.0, 0.0, 1.0]), max_size=60).map(np.array)
+# --- the classic mode -------------------------------------------------------------------------
 
 
-def test_returns_over_five_steps_by_hand():
-    returns = discounted_returns(np.array([0.0, 0.0, 1.0, 0.0, -1.0]), 0.9)
-    np.testing.assert_allclose(returns, [0.81, 0.9, 1.0, -0.9, -1.0], rtol=1e-15)
-
-
-@given(REWARDS, st.floats(0, 1))
-def test_returns_equal_the_literal_double_loop(rewards, gamma):
-    for t, value in enumerate(discounted_returns(rewards, gamma)):
+@pytest.mark.parametrize("form", [discounted_returns, kernels.discounted_returns])
+@given(st.lists(st.sampled_from([-1.0, 0.0, 0.0, 0.0, 1.0]), max_size=60), st.floats(0, 1))
+def test_returns_equal_the_literal_double_loop(form, rewards, gamma):
+    returns = form(np.array(rewards, np.float32), gamma)
+    assert len(returns) == len(rewards)
+    for t, value in enumerate(returns):
         total = 0.0
         for k, reward in enumerate(rewards[t:]):
             total += gamma**k * reward
@@ -36,24 +39,21 @@ def test_returns_equal_the_literal_double_loop(rewards, gamma):
         assert value == pytest.approx(total, abs=1e-12)
 
 
-@given(hnp.arrays(np.float64, st.integers(2, 50), elements=st.floats(-1, 1)))
-def test_standardised_values_have_mean_zero_and_deviation_one(values):
+@given(hnp.arrays(np.float64, st.integers(0, 50), elements=st.floats(-1, 1)))
+@example(np.zeros(0))
+@example(np.full(3, -0.1))
+def test_standardised_values_have_mean_zero_and_deviation_one_or_are_all_zero(values):
     result = standardize(values)
     assert np.isfinite(result).all()
-    if np.ptp(values) > 1e-6:
+    if len(set(values.tolist())) < 2:
+        assert result.tolist() == [0.0] * len(values)
+    elif np.ptp(values) > 1e-6:
         assert result.mean() == pytest.approx(0, abs=1e-8)
         assert result.std() == pytest.approx(1)
 
 
-@pytest.mark.parametrize("values", [[], [0.3], [-0.1] * 3, [-1.0] * 21])
-def test_equal_returns_say_nothing_and_divide_by_nothing(values):
-    with np.errstate(all="raise"):
-        assert standardize(np.array(values)).tolist() == [0.0] * len(values)
-
-
 def test_sigmoid_never_overflows():
-    with np.errstate(over="raise", invalid="raise", divide="raise"):
-        assert sigmoid(np.array([-1e4, 1e4])).tolist() == [0.0, 1.0]
+    assert sigmoid(np.array([-1e4, 1e4])).tolist() == [0.0, 1.0]
     z = np.linspace(-20, 20, 81)
     np.testing.assert_allclose(sigmoid(z), 1 / (1 + np.exp(-z)), rtol=1e-14)
 
@@ -73,12 +73,15 @@ def test_initial_weights_are_scaled_by_the_number_of_inputs():
     np.testing.assert_array_equal(double["W1"].astype(np.float32), params["W1"])
 
 
-def test_gradient_equals_central_differences_for_every_parameter():
-    """And no argument is written to."""
+def test_gradient_is_the_slope_of_the_formula_in_every_parameter():
+    """Central differences of Σ A log π; no argument is written to."""
     rng = np.random.default_rng(9)
     params = {"W1": rng.standard_normal((8, 3)), "W2": rng.standard_normal(3)}
-    x, actions = rng.choice([-1.0, 0.0, 1.0], (4, 8)), rng.choice([UP, DOWN], 4)
+    x, actions = rng.choice([-1.0, 0.0, 1.0], (4, 8)), np.array([UP, DOWN, DOWN, UP])
     problem = params, x, actions, rng.standard_normal(4)
+    p, _ = forward(params, x)
+    logs = np.log([p[0], 1 - p[1], 1 - p[2], p[3]])
+    assert objective(*problem) == pytest.approx(float(problem[3] @ logs))
     before = copy.deepcopy(problem)
     grads = episode_gradient(*problem)
     np.testing.assert_equal(problem, before)
@@ -92,24 +95,128 @@ def test_gradient_equals_central_differences_for_every_parameter():
             assert (values[0] - values[1]) / 2e-6 == pytest.approx(grads[name][index], abs=1e-6)
 
 
-@pytest.mark.parametrize(("action", "label"), [(UP, 1), (DOWN, 0)])
-def test_one_step_gradient_is_label_minus_probability_times_hidden(action, label):
-    rng = np.random.default_rng(3)
-    params = {"W1": rng.standard_normal((30, 6)), "W2": rng.standard_normal(6)}
-    x = rng.choice([-1.0, 0.0, 1.0], (1, 30))
-    (p,), (h,) = forward(params, x)
-    grads = episode_gradient(params, x, np.array([action]), np.array([2.0]))
-    np.testing.assert_allclose(grads["W2"], 2 * (label - p) * h)
-
-
 def test_rmsprop_takes_two_steps_as_by_hand():
-    params, cache = {"w": np.array([1.0])}, {"w": np.array([0.0])}
-    grads = {"w": np.array([2.0])}
+    params, cache, grads = ({"w": np.array([value])} for value in (1.0, 0.0, 2.0))
     one, cache_one = rmsprop(params, grads, cache, 0.1, 0.9)
     assert cache_one["w"][0] == pytest.approx(0.4)
     assert one["w"][0] == pytest.approx(1 + 0.1 * 2 / (math.sqrt(0.4) + 1e-5))
     two, cache_two = rmsprop(one, grads, cache_one, 0.1, 0.9)
     assert cache_two["w"][0] == pytest.approx(0.9 * 0.4 + 0.1 * 4)
     assert two["w"][0] == pytest.approx(one["w"][0] + 0.1 * 2 / (math.sqrt(0.76) + 1e-5))
-    assert params["w"][0] == 1.0
-    assert cache["w"][0] == 0.0
+    assert (params["w"][0], cache["w"][0]) == (1.0, 0.0)
+
+
+# --- the fast mode ----------------------------------------------------------------------------
+
+
+def test_a_cell_is_on_where_any_of_its_pixels_is():
+    """A literal loop over shapes, cells and pixels."""
+    field = np.random.default_rng(0).random((80, 80)) < 0.01
+    wanted = [
+        any(field[row + i, column + j] for i in range(rows) for j in range(columns))
+        for rows, columns in features.CELL_SHAPES
+        for row in range(0, 80, rows)
+        for column in range(0, 80, columns)
+    ]
+    assert features.find_cells(field).tolist() == wanted
+    assert len(wanted) == features.NUM_CELLS
+
+
+def test_what_stays_appears_and_vanishes_has_inputs_of_its_own():
+    previous, current = np.zeros((80, 80)), np.zeros((80, 80))
+    previous[0, 0] = current[0, 0] = 1  # stays
+    current[40, 40] = 1  # appears
+    previous[79, 79] = 1  # vanishes
+    x = features.observe_features(previous, current, last_action=1)
+    parts = x[:-3].reshape(3, features.NUM_FEATURES)
+    assert parts[:, : features.NUM_CELLS].sum(axis=1).tolist() == [len(features.CELL_SHAPES)] * 3
+    # One pair each: what stays with what appears, and with what vanishes.
+    assert parts[:, features.NUM_CELLS :].sum(axis=1).tolist() == [0, 1, 1]
+    assert x[-3:].tolist() == [0, 1, 0]
+
+
+def test_a_pair_is_a_displacement_of_two_cells_and_the_rights_band():
+    """A literal loop over bands and displacements."""
+    field = np.random.default_rng(0).random((80, 80)) < 0.0005
+    rows, columns = features.PAIR_SHAPE
+    cells = {(y // rows, x // columns) for y, x in np.argwhere(field).tolist()}
+    wanted = []
+    for band in range(0, features.PAIR_COLUMNS, features.PAIR_BAND):
+        for left in range(1, band + features.PAIR_BAND):
+            for below in range(1 - features.PAIR_ROWS, features.PAIR_ROWS):
+                others = [(row + below, column - left) for row, column in cells
+                          if band <= column < band + features.PAIR_BAND]  # fmt: skip
+                wanted.append(any(other in cells for other in others))
+    assert any(wanted)
+    assert features.find_pairs(field).tolist() == wanted
+    assert len(wanted) == features.NUM_PAIRS
+
+
+@given(seed=st.integers(0, 2**32 - 1), gamma=st.floats(0, 1), gae_lambda=st.floats(0, 1))
+def test_advantages_are_weighted_sums_of_errors(seed, gamma, gae_lambda):
+    """A literal double loop: A_t = Σ_k (gamma λ)ᵏ δ_{t+k}, up to the end of the point."""
+    rng = np.random.default_rng(seed)
+    rewards = rng.choice([0.0, 0.0, 1.0, -1.0], (2, 9))
+    is_end, values = rewards != 0, rng.standard_normal((2, 10))
+    got = generalized_advantages(rewards, is_end, values, gamma, gae_lambda)
+    for n in range(2):
+        for t in range(9):
+            wanted, weight = 0.0, 1.0
+            for k in range(t, 9):
+                following = 0.0 if is_end[n, k] else gamma * values[n, k + 1]
+                wanted += weight * (rewards[n, k] + following - values[n, k])
+                if is_end[n, k]:
+                    break
+                weight *= gamma * gae_lambda
+            assert got[n, t] == pytest.approx(wanted, abs=1e-12)
+
+
+def literal_losses(y, batch, weights):
+    """The formulas of the module, step by step, in plain floats; in the order of `LossStats`."""
+    for m, outputs in enumerate(y.tolist()):
+        exps = [np.exp(logit) for logit in outputs[:3]]
+        pi = [e / sum(exps) for e in exps]
+        ratio = pi[batch.actions[m]] / np.exp(batch.log_probabilities[m])
+        clipped = min(max(ratio, 1 - weights.clip_coef), 1 + weights.clip_coef)
+        gain = batch.advantages[m]
+        error = outputs[3] - batch.targets[m]
+        entropy = -sum(p * np.log(p) for p in pi)
+        loss = -min(ratio * gain, clipped * gain)
+        loss += weights.vf_coef * error**2 / 2 - weights.ent_coef * entropy
+        yield loss, error**2, entropy, ratio - 1 - np.log(ratio), clipped * gain < ratio * gain
+
+
+@pytest.mark.slow
+@given(seed=st.integers(0, 2**32 - 1), size=st.integers(1, 12))
+def test_the_loss_is_the_formulas_and_its_gradient_theirs(seed, size):
+    rng = np.random.default_rng(seed)
+    y, batch = draw_minibatch(rng, size)
+    weights = LossWeights(*rng.random(3))
+
+    def literal(y):
+        return np.mean([*literal_losses(y, batch, weights)], axis=0)
+
+    dy, stats = loss_gradient(y, batch, weights)
+    assert [*vars(stats).values()] == pytest.approx(literal(y).tolist(), abs=1e-12)
+    direction, step = rng.standard_normal(y.shape), 1e-6
+    up, down = (literal(y + s * direction)[0] for s in (step, -step))
+    if not is_near_a_kink(y, batch, weights):
+        slope = (up - down) / (2 * step)
+        assert slope == pytest.approx(float((dy * direction).sum()), abs=1e-7, rel=1e-6)
+
+
+def test_the_gated_networks_gradient_is_its_slope():
+    """Central differences in random directions, float64, every parameter."""
+    rng = np.random.default_rng(5)
+    params, (_, _, x) = draw_network(rng, 7, np.float64), draw_steps(rng, 6)
+    weights = rng.standard_normal((6, 4))
+    _, z = gated.forward(params, x)
+    grads = gated.backward(params, x, z, weights)
+    for name, w in params.items():
+        direction, step = rng.standard_normal(w.shape), 1e-6
+        up, down = (
+            float((gated.forward(params | {name: w + s * direction}, x)[0] * weights).sum())
+            for s in (step, -step)
+        )
+        slope = float((grads[name] * direction).sum())
+        assert (up - down) / (2 * step) == pytest.approx(slope, rel=1e-6)

@@ -10,7 +10,7 @@ from pixelpong.env.features import observe_features
 from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import difference, preprocess
 from pixelpong.items import ACTIONS, DOWN, STAY, UP
-from pixelpong.learn import gated, network
+from pixelpong.learn import gated, network, reinforce
 from pixelpong.learn.ppo import log_softmax
 from pixelpong.play.networks import NETS
 from pixelpong.seeding import make_rng
@@ -64,3 +64,14 @@ def play_densely(protocol, algorithm, params, rng, *, is_greedy=False):
             before, last = now, POLICY[algorithm][place]
             reward = emulator.step(last, draws[1:].tolist())
             yield Step(x, log_pi, value, place, reward, emulator.is_over)
+
+
+def record(step, algorithm):
+    """What a step's record has to be."""
+    pi = np.exp(step.log_pi)
+    if algorithm == "reinforce":
+        found = {"action": POLICY[algorithm][step.place], "up_probability": pi[0]}
+        return found | {"entropy": reinforce.entropy(pi[:1])[0], "reward": step.reward}
+    found = {"action": step.place, "log_probability": step.log_pi[step.place]}
+    found |= {"entropy": -(pi * step.log_pi).sum(), "value": step.value, "reward": step.reward}
+    return found | {"is_end": float(step.reward != 0 or step.is_over)}
