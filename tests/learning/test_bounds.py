@@ -19,15 +19,16 @@ from pixelpong import kernels
 from pixelpong.config import Config
 from pixelpong.config.presets import load_preset
 from pixelpong.items import BUILTIN, SELF
-from pixelpong.learners.ppo import PPOLearner, lay_out
+from pixelpong.learners import Learner
+from pixelpong.learners.ppo import lay_out
 
 pytestmark = promise("bounds")
 
 
 def small(preset: str, **changes) -> Config:
-    few = {"hidden": 8, "updates": 2}
-    few |= {"batch_size": 2} if preset == "classic" else {"num_envs": 4, "num_steps": 1200}
-    return load_preset(preset).updated(few | {"until_return": None} | changes, "test")
+    few = {"hidden": 8, "updates": 1, "max_frames": 300, "until_return": None}
+    few |= {"batch_size": 2} if preset == "classic" else {"num_envs": 4, "num_steps": 100}
+    return load_preset(preset).updated(few | changes, "test")
 
 
 @pytest.mark.skipif(not numba.config.BOUNDSCHECK, reason="bounds are not checked in this job")
@@ -37,68 +38,61 @@ def test_an_index_outside_its_array_is_an_error_here():
         kernels.sum_rows(np.ones((3, 2)), np.array([3], np.uint16), one, one + 1, np.zeros((1, 2)))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("preset", "changes"),
-    [
-        ("classic", {"batch_size": 3, "gamma": 0.5}),
-        ("fast", {"num_envs": 3, "num_steps": 50, "num_minibatches": 7}),
-        ("half", {"num_envs": 6, "num_steps": 1201}),
-    ],
-)
-def test_every_mode_learns_and_goes_on_with_other_options(preset, changes, tmp_path):
-    run = pixelpong.train(small(preset), run=tmp_path / "run", quiet=True)
-    run = pixelpong.resume(run, updates=4, allow_changes=True, quiet=True, **changes)
-    assert pixelpong.evaluate(run, episodes=1)
-
-
-def wanted(opponent):
-    return [SELF, BUILTIN] * 2 if opponent == "half" else [opponent] * 4
-
-
 @pytest.fixture
 def played(monkeypatch):
     """The results of every update of the trainings in this process."""
-    rounds, apply = [], PPOLearner.apply
+    rounds, apply = [], Learner.apply
 
     def noting(self, results):
         rounds.append(list(results))
         return apply(self, rounds[-1])
 
-    monkeypatch.setattr(PPOLearner, "apply", noting)
+    monkeypatch.setattr(Learner, "apply", noting)
     return rounds
 
 
-CHANGES = [
+OPPONENTS = [
     ("builtin", "self"), ("builtin", "half"), ("builtin", "club"), ("self", "builtin"),
     ("half", "self"), ("club", "self"), ("club", "beginner"),
 ]  # fmt: skip
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("before", "after"), CHANGES)
-def test_games_against_another_opponent_are_dropped_when_a_run_is_resumed(
-    before, after, tmp_path, played
+@pytest.mark.parametrize(
+    ("preset", "before", "after"),
+    [
+        ("classic", "builtin", {"batch_size": 3, "gamma": 0.5}),
+        ("fast", "builtin", {"num_envs": 3, "num_steps": 50, "num_minibatches": 7}),
+        ("half", "half", {"num_envs": 6, "num_steps": 1201}),
+        *(("half", before, {"opponent": after}) for before, after in OPPONENTS),
+    ],
+)
+def test_every_mode_continues_with_other_options_or_another_opponent(
+    preset, before, after, tmp_path, played
 ):
     """Games end in these segments, and in each all steps are of one opponent, with their inputs."""
-    config = small("half", opponent=before, updates=1, num_steps=100, max_frames=300)
-    run = pixelpong.train(config, run=tmp_path / "run", quiet=True)
-    run = pixelpong.resume(run, opponent=after, allow_changes=True, updates=2, quiet=True)
-    pixelpong.resume(run, updates=3, quiet=True)  # as it is now
+    run = pixelpong.train(small(preset, opponent=before), run=tmp_path / "run", quiet=True)
+    run = pixelpong.resume(run, updates=2, allow_changes=True, quiet=True, **after)
+    run = pixelpong.resume(run, updates=3, quiet=True)  # as it is now
+    assert pixelpong.evaluate(run, episodes=1)
+    assert any(result.episodes for results in played[1:] for result in results)
+    opponent = run.config.opponent
+    each = (SELF, BUILTIN) if opponent == "half" else (opponent, opponent)
     for results in played[1:]:
-        for result, opponent in zip(results, wanted(after), strict=True):
+        for index, result in enumerate(results):
+            opponent = each[index % 2]
             assert {episode.opponent for episode in result.episodes} <= {opponent}
-            assert len(result.sides) == (2 if opponent == SELF else 1)
+            num_sides = 2 if opponent == SELF else 1
+            assert len(result.sides) == (0 if preset == "classic" else num_sides)
             for side in result.sides:
-                assert len(side.offsets) == 101
+                assert len(side.offsets) == run.config.num_steps + 1
                 assert (np.diff(side.offsets) > 0).all()
                 assert side.offsets[-1] == len(side.indices)
-    assert any(result.episodes for results in played[1:] for result in results)
 
 
 def test_steps_whose_offsets_do_not_fit_their_entries_are_refused(tmp_path, played):
     """As those of a side that began to record in mid-segment: offsets jump back to 0."""
-    pixelpong.train(small("fast", updates=1, num_steps=50), run=tmp_path / "run", quiet=True)
+    pixelpong.train(small("fast", num_steps=50), run=tmp_path / "run", quiet=True)
     (results,) = played
     (side,) = results[1].sides
     lay_out(results, 0.99, 0.95)

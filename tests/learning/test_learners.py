@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -48,11 +48,10 @@ def play(learner):
     return list(Engine(lambda: make_worker(learner.config)).run(learner.items(), learner.params))
 
 
-def learn(config, updates=1):
-    """A learner after some updates."""
+def learn(config):
+    """A learner after an update."""
     learner = make_learner(config)
-    for _ in range(updates):
-        learner.apply(play(learner))
+    learner.apply(play(learner))
     return learner
 
 
@@ -153,7 +152,9 @@ def ppo_update(config, own, results):
 
 
 @pytest.mark.slow
-def test_an_update_is_what_the_definitions_say(mode, config):
+def test_an_update_is_what_the_definitions_say(mode, config, monkeypatch):
+    """The pieces of a minibatch, which are six here, are added up."""
+    monkeypatch.setattr("pixelpong.learners.passes.PIECE", 20)
     learner, update = make_learner(config), {"classic": rmsprop_update, "fast": ppo_update}[mode]
     results = play(learner)
     own = {name: array.copy() for name, array in learner.own.items()}
@@ -174,11 +175,12 @@ def test_an_update_is_what_the_definitions_say(mode, config):
 
 
 def test_groups_as_items_give_the_bits_of_single_episodes(monkeypatch):
-    """Three groups, the last one smaller: added up by workers, and by the learner."""
-    config = small("classic", batch_size=45, hidden=5)
+    """The last group is smaller: added up by workers, and by the learner."""
+    config = small("classic", batch_size=305, hidden=1)
+    assert [item.games for item in make_learner(config).items()] == [20] * 15 + [5]
     one = learn(config)
-    monkeypatch.setattr("pixelpong.play.worker.LARGE_BATCH", 45)
-    assert [item.games for item in make_learner(config).items()] == [20, 20, 5]
+    monkeypatch.setattr("pixelpong.play.worker.LARGE_BATCH", 306)
+    assert [item.games for item in make_learner(config).items()] == [1] * 305
     assert bits(learn(config)) == bits(one)
 
 
@@ -197,12 +199,6 @@ def test_gradients_that_are_added_up_before_they_travel_give_the_same_bits():
     assert empty == [9, 4]  # games 20 to 29 and 40 to 44 are two sums; with a gap there is none
     two.apply(found[place] for place in range(45))
     assert bits(one) == bits(two)
-
-
-def test_episodes_an_item_follow_from_the_batch_alone():
-    for size, items in ((299, 299), (300, 15), (301, 16)):
-        found = make_learner(small("classic", batch_size=size, hidden=1)).items()
-        assert (len(found), sum(item.games for item in found)) == (items, size)
 
 
 def test_running_mean_is_the_originals():
@@ -236,6 +232,13 @@ def test_an_attempt_that_is_behind_is_given_up_and_only_then():
     learner, other = make_learner(config), make_learner(config)
     attempts, points = [], []
 
+    def won(result):
+        """The same round, with all points won."""
+        (side,) = result.sides
+        steps = side.steps.copy()
+        steps["reward"] = np.abs(steps["reward"])
+        return dataclasses.replace(result, sides=(dataclasses.replace(side, steps=steps),))
+
     def begins(learner, attempt):
         fresh = draw_params("ppo", config.hidden, config.dtype, config.seed, attempt)
         return fingerprint(fresh) == fingerprint(learner.params)
@@ -261,14 +264,6 @@ def test_an_attempt_that_is_behind_is_given_up_and_only_then():
     assert {never.apply(play(never)).figures["attempt"] for _ in range(5)} == {1}
 
 
-def won(result):
-    """The same round, with all points won."""
-    (side,) = result.sides
-    steps = side.steps.copy()
-    steps["reward"] = np.abs(steps["reward"])
-    return dataclasses.replace(result, sides=(dataclasses.replace(side, steps=steps),))
-
-
 @pytest.mark.parametrize("streams", [2, 5])
 def test_streams_can_be_added_and_dropped(streams):
     other = make_learner(small("fast", num_envs=streams))
@@ -278,25 +273,26 @@ def test_streams_can_be_added_and_dropped(streams):
 
 
 @pytest.mark.slow
-def test_the_number_of_threads_changes_no_bit(monkeypatch):
-    found = []
-    for cores in (1, 2, 5, 40):
-        monkeypatch.setattr("pixelpong.learners.ppo.count_cores", lambda cores=cores: cores)
+def test_how_many_threads_there_are_and_who_does_a_piece_when_changes_no_bit(monkeypatch):
+    """Real threads, and then each piece in a random order on one."""
+    monkeypatch.setattr("pixelpong.learners.passes.PIECE", 20)
+    rng, most, found = np.random.default_rng(0), [], []
+
+    @contextlib.contextmanager
+    def shuffled(num_threads):
+        def share(calls):
+            most.append(len(calls))
+            done = {place: calls[place]() for place in rng.permutation(len(calls)).tolist()}
+            return [done[place] for place in range(len(calls))]
+
+        yield share
+
+    for cores in (1, 2, 5, 40, None):
+        if cores is None:
+            monkeypatch.setattr("pixelpong.learners.ppo.sharing", shuffled)
+        monkeypatch.setattr("pixelpong.learners.ppo.count_cores", lambda cores=cores: cores or 1)
         learner = learn(small("fast", hidden=33, dtype="float32"))
         norm = learner.apply(play(learner)).figures["grad_norm"]
         found.append((norm, *bits(learner)))
     assert all(each == found[0] for each in found)
-
-
-def test_who_does_a_piece_and_when_changes_no_bit(monkeypatch):
-    """Each piece in a random order, on one thread; the same as several threads at once."""
-    config, rng = small("fast", dtype="float32"), np.random.default_rng(0)
-
-    def do_all(self, do, pieces):
-        pieces = list(pieces)
-        found = {place: do(pieces[place]) for place in rng.permutation(len(pieces)).tolist()}
-        return [found[place] for place in range(len(pieces))]
-
-    one = learn(config)
-    monkeypatch.setattr(ThreadPoolExecutor, "map", do_all)
-    assert bits(learn(config)) == bits(one)
+    assert max(most) >= 5
