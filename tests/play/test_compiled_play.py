@@ -7,7 +7,7 @@ import itertools
 
 import numpy as np
 import pytest
-from dense import POLICY, make_params, play_densely, record
+from dense import POLICY, assert_same_play, make_params, play_densely, record
 
 from pixelpong import kernels
 from pixelpong.agent.file import Agent
@@ -22,9 +22,6 @@ from pixelpong.seeding import make_rng
 from pixelpong.verify import compare_with_ale
 
 GAMES = ["Pong-v0", "ALE/Pong-v5"]
-
-
-# --- the literal form ---------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -67,9 +64,6 @@ def test_what_is_played_equals_the_dense_form(game, algorithm, is_greedy, steps)
     assert episode.entropy == pytest.approx(sum(record(it, algorithm)["entropy"] for it in first))
 
 
-# --- single steps -------------------------------------------------------------------------------
-
-
 LIMITS = [(name, None) for name in PROTOCOLS] + [
     (name, limit) for name in GAMES for limit in (1, 9, 10, 402)
 ]
@@ -87,6 +81,9 @@ def test_an_episode_is_that_of_single_steps(name, limit, algorithm):
         *moments, last = play_game(agent, 3, 1, is_greedy=is_greedy)
         result = Player(protocol, algorithm).play(Item("evaluate", 3, 0, 1, is_greedy), params)
         (played,), (episode,) = result.sides, result.episodes
+        assert [each.step for each in moments] == [*range(last.step)]
+        assert (last.action, None in [each.action for each in moments]) == (None, False)
+        assert last.points[1] - last.points[0] == episode.episode_return
         names = ACTIONS if algorithm == "ppo" else range(4)
         actions = [moment.action for moment in moments]
         assert [names[action] for action in played.steps["action"]] == actions
@@ -95,9 +92,6 @@ def test_an_episode_is_that_of_single_steps(name, limit, algorithm):
         ends = zip(episode.ends, episode.rewards, strict=True)
         assert [(end + 1, reward) for end, reward in ends] == points
         assert episode.frames == limit if limit else abs(episode.episode_return) in range(1, 22)
-
-
-# --- streams ------------------------------------------------------------------------------------
 
 
 def next_steps(steps, stream=None):
@@ -135,14 +129,8 @@ def test_a_stream_continues_where_the_record_had_no_room():
     small.play(dataclasses.replace(item, steps=1), params)
     decider = small._networks[0]
     decider.steps, decider.offsets = decider.steps[:3].copy(), decider.offsets[:4].copy()
-    one, two = wanted.play(item, params), small.play(item, params)
-    for name, value in vars(one.sides[0]).items():
-        np.testing.assert_array_equal(value, getattr(two.sides[0], name), err_msg=name)
-    assert one.stream.tobytes() == two.stream.tobytes()
+    assert_same_play(wanted.play(item, params), small.play(item, params))
     assert len(decider.steps) >= 70
-
-
-# --- numbers, faults ----------------------------------------------------------------------------
 
 
 def test_statistics_of_an_episode_by_hand():

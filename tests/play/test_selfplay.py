@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib.resources
+from pathlib import Path
 
 import numpy as np
 import pytest
-from dense import decide, make_params
+from dense import assert_same_play, decide, make_params
 from lockstep import OracleForTwo
 from toys import result_of
 
@@ -17,14 +19,10 @@ from pixelpong.config import Config
 from pixelpong.config.presets import load_preset
 from pixelpong.config.protocols import find_protocol
 from pixelpong.env import cartridge, duel
-from pixelpong.env.features import NUM_INPUTS
 from pixelpong.env.preprocess import mirror, preprocess
 from pixelpong.items import ACTIONS, BUILTIN, DOWN, SELF, STAY, UP, Item
-from pixelpong.learn import gated
 from pixelpong.learn.ppo import log_softmax
-from pixelpong.learners import make_learner
 from pixelpong.play.player import Player
-from pixelpong.play.worker import make_worker
 from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng
 from pixelpong.verify import compare_ways
@@ -110,13 +108,6 @@ def test_both_sides_play_as_dense_networks_on_the_oracles_pictures_would(params,
     assert np.count_nonzero(played.steps["reward"]) >= 1
 
 
-def assert_same(one, two):
-    for a, b in zip(one.sides, two.sides, strict=True):
-        for name, value in vars(a).items():
-            np.testing.assert_array_equal(value, getattr(b, name), err_msg=name)
-    assert one.stream.tobytes() == two.stream.tobytes()
-
-
 @pytest.mark.parametrize("opponent", [BUILTIN, SELF, "another"])
 def test_the_next_steps_depend_on_their_item_alone(params, opponent):
     """On other consoles, after other streams and other opponents, and a second time."""
@@ -128,11 +119,11 @@ def test_the_next_steps_depend_on_their_item_alone(params, opponent):
 
     first = play(player, None, 1)
     second = play(player, first.stream, 2)
-    assert_same(play(player, None, 1), first)
+    assert_same_play(play(player, None, 1), first)
     for each in (BUILTIN, SELF):
         other.play(Item("train", 9, 1, 1, steps=33, opponent=each), make_params("ppo", seed=1))
-    assert_same(play(other, first.stream, 2), second)
-    assert_same(play(player, first.stream, 2), second)
+    assert_same_play(play(other, first.stream, 2), second)
+    assert_same_play(play(player, first.stream, 2), second)
 
 
 def test_the_mirrored_screen_has_the_mirrored_field():
@@ -141,18 +132,13 @@ def test_the_mirrored_screen_has_the_mirrored_field():
     np.testing.assert_array_equal(mirrored, field[:, ::-1])
 
 
-def test_a_training_does_not_see_the_colours_after_the_cartridge_has_given_up():
+def test_a_training_does_not_see_the_colours_after_the_cartridge_has_given_up(params):
     """Nobody wins a point: the episode ends before all pixels are on."""
-    config = small(opponent="builtin")
-    params = gated.init_params(make_rng(0, "params"), NUM_INPUTS, hidden=8)
-    item, worker = make_learner(config).items()[0], make_worker(config)
-    stream = worker.play(dataclasses.replace(item, steps=1), params).stream
+    player, item = make_player(), Item("train", 0, 1, 0, steps=60)
+    stream = player.play(item, params).stream
     stream["memory"]["num_frames"] = 64_990
-    result = worker.play(dataclasses.replace(item, stream=stream), params)
+    result = player.play(dataclasses.replace(item, stream=stream), params)
     assert [episode.frames for episode in result.episodes][:1] == [duel.MAX_FRAMES]
-
-
-# --- trainings --------------------------------------------------------------------------------
 
 
 def small(**changes) -> Config:
@@ -184,28 +170,27 @@ def test_an_agent_that_is_met_stays_as_it_was_whatever_becomes_of_its_file(tmp_p
     assert one == two
 
 
-def test_a_resume_against_nobody_leaves_the_run_as_it_was(tmp_path):
-    run = pixelpong.train(small(updates=1), run=tmp_path / "run", quiet=True)
-    before = (run.path / "config.json").read_bytes()
-    with pytest.raises(pixelpong.PixelpongError, match="nobody-001 is not a run directory"):
-        pixelpong.resume(run, opponent="nobody-001", updates=2, allow_changes=True, quiet=True)
-    assert (run.path / "config.json").read_bytes() == before
-
-
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("opponent", "words"),
     [
-        ({"opponent": "nobody-001"}, "nobody-001 is not a run directory"),
-        ({"opponent": ""}, "got an empty name; name a run"),
-        ({"opponent": "damaged.safetensors"}, "cannot use the agent in damaged"),
+        ("nobody-001", "nobody-001 is not a run directory"),
+        ("", "got an empty name; name a run"),
+        ("damaged.safetensors", "cannot use the agent in damaged"),
     ],
 )
-def test_an_opponent_that_cannot_be_met_is_one_line_and_leaves_no_run(
-    tmp_path, monkeypatch, changes, words
+def test_an_opponent_that_cannot_be_met_is_one_line_and_changes_no_run(
+    tmp_path, monkeypatch, opponent, words
 ):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "damaged.safetensors").write_bytes(bytes(range(256)) * 9)
-    with pytest.raises(pixelpong.PixelpongError, match=words) as error:
-        pixelpong.train("half", run=tmp_path / "run", updates=1, **changes)
-    assert "\n" not in str(error.value)
-    assert not (tmp_path / "run").exists()
+    Path("damaged.safetensors").write_bytes(bytes(range(256)) * 9)
+    run = pixelpong.train(small(updates=1), run="run", quiet=True)
+    before = (run.path / "config.json").read_bytes()
+    for begin, more in (
+        (functools.partial(pixelpong.train, "half"), {"run": "new", "updates": 1}),
+        (functools.partial(pixelpong.resume, run), {"updates": 2, "allow_changes": True}),
+    ):
+        with pytest.raises(pixelpong.PixelpongError, match=words) as error:
+            begin(opponent=opponent, **more)
+        assert "\n" not in str(error.value)
+    assert (run.path / "config.json").read_bytes() == before
+    assert not Path("new").exists()

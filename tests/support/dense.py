@@ -75,3 +75,11 @@ def record(step, algorithm):
     found = {"action": step.place, "log_probability": step.log_pi[step.place]}
     found |= {"entropy": -(pi * step.log_pi).sum(), "value": step.value, "reward": step.reward}
     return found | {"is_end": float(step.reward != 0 or step.is_over)}
+
+
+def assert_same_play(one, two):
+    """The same steps, and the same place to continue from."""
+    for a, b in zip(one.sides, two.sides, strict=True):
+        for name, value in vars(a).items():
+            np.testing.assert_array_equal(value, getattr(b, name), err_msg=name)
+    assert one.stream.tobytes() == two.stream.tobytes()

@@ -75,13 +75,10 @@ def _without_times(value: Any) -> Any:
     return [_without_times(each) for each in value] if isinstance(value, list) else value
 
 
-DISK_TOY = {
-    "max_frames": 300, "engine": "serial", "hidden": 20, "updates": 8, "save_every": 2,
-    "evaluate_every": 3, "evaluate_episodes": 2, "save_agent_every": 1,
-}  # fmt: skip
-FEW = {"classic": {"batch_size": 3}, "fast": {"num_envs": 3, "num_steps": 60, "hidden": 4}}
+FEW = {"classic": {}, "fast": {"hidden": 4, "num_envs": 3, "num_steps": 60}}
 
 
 def disk_toy(preset: str) -> Config:
     """Eight updates that write every kind of file."""
-    return load_preset(preset).updated(DISK_TOY | FEW[preset], "test")
+    often = {"updates": 8, "save_every": 2, "evaluate_every": 3, "save_agent_every": 1}
+    return toy_config(preset, evaluate_episodes=2, **often, **FEW[preset])
