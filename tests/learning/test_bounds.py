@@ -51,12 +51,6 @@ def played(monkeypatch):
     return rounds
 
 
-OPPONENTS = [
-    ("builtin", "self"), ("builtin", "half"), ("builtin", "club"), ("self", "builtin"),
-    ("half", "self"), ("club", "self"), ("club", "beginner"),
-]  # fmt: skip
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("preset", "before", "after"),
@@ -64,13 +58,18 @@ OPPONENTS = [
         ("classic", "builtin", {"batch_size": 3, "gamma": 0.5}),
         ("fast", "builtin", {"num_envs": 3, "num_steps": 50, "num_minibatches": 7}),
         ("half", "half", {"num_envs": 6, "num_steps": 1201}),
-        *(("half", before, {"opponent": after}) for before, after in OPPONENTS),
+        ("half", "half", {"opponent": "self"}),
+        ("half", "self", {"opponent": "builtin"}),
+        ("half", "builtin", {"opponent": "half"}),
+        ("half", "builtin", {"opponent": "club"}),
+        ("half", "club", {"opponent": "self"}),
+        ("half", "club", {"opponent": "beginner"}),
     ],
 )
 def test_every_mode_continues_with_other_options_or_another_opponent(
     preset, before, after, tmp_path, played
 ):
-    """Games end in these segments, and in each all steps are of one opponent, with their inputs."""
+    """Games end in these segments; each has the sides that learn, with all their inputs."""
     run = pixelpong.train(small(preset, opponent=before), run=tmp_path / "run", quiet=True)
     run = pixelpong.resume(run, updates=2, allow_changes=True, quiet=True, **after)
     run = pixelpong.resume(run, updates=3, quiet=True)  # as it is now
@@ -80,9 +79,7 @@ def test_every_mode_continues_with_other_options_or_another_opponent(
     each = (SELF, BUILTIN) if opponent == "half" else (opponent, opponent)
     for results in played[1:]:
         for index, result in enumerate(results):
-            opponent = each[index % 2]
-            assert {episode.opponent for episode in result.episodes} <= {opponent}
-            num_sides = 2 if opponent == SELF else 1
+            num_sides = 2 if each[index % 2] == SELF else 1
             assert len(result.sides) == (0 if preset == "classic" else num_sides)
             for side in result.sides:
                 assert len(side.offsets) == run.config.num_steps + 1

@@ -28,9 +28,6 @@ EMPTY = np.zeros((210, 160), np.uint8)
 FULL = np.full_like(EMPTY, 14)  # on in all places, which the definitions take a second for
 
 
-# --- what is seen and decided -----------------------------------------------------------------
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("algorithm", NETS)
@@ -78,9 +75,6 @@ def test_the_probability_of_a_huge_logit_is_finite(sign):
     player = PlainNetwork({"W1": np.full((NUM_PIXELS, 3), 1e30), "W2": np.full(3, 1.0 * sign)})
     actions = [player.act(screen) for screen in (EMPTY, FULL)]
     assert (actions[1], max(player.answer()[0])) == (UP if sign == 1 else DOWN, 1.0)
-
-
-# --- what is learned --------------------------------------------------------------------------
 
 
 def add_up_an_episode(rng, dtype, size, hidden):

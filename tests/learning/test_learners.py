@@ -67,9 +67,8 @@ def bits(learner):
 def test_items_name_everything_a_round_depends_on(mode, config):
     learner = make_learner(config)
     items = learner.items()
-    assert [(item.purpose, item.seed, item.update, item.index) for item in items] == [
-        ("train", 0, 1, 0), ("train", 0, 1, 1), ("train", 0, 1, 2),
-    ]  # fmt: skip
+    found = [(item.purpose, item.seed, item.update, item.index) for item in items]
+    assert found == [("train", 0, 1, index) for index in range(3)]
     learner.apply(play(learner))
     assert {item.update for item in learner.items()} == {2}
     if mode == "fast":
@@ -256,12 +255,18 @@ def test_an_attempt_that_is_behind_is_given_up_and_only_then():
     assert {never.apply(play(never)).figures["attempt"] for _ in range(5)} == {1}
 
 
-@pytest.mark.parametrize("streams", [2, 5])
-def test_streams_can_be_added_and_dropped(streams):
-    other = make_learner(small("fast", num_envs=streams))
+@pytest.mark.parametrize(
+    ("changes", "continued"),
+    [
+        ({"num_envs": 2}, [True, True]),
+        ({"num_envs": 5}, [True, True, True, False, False]),
+        ({"opponent": "half"}, [False, True, False]),  # itself in the first and the third
+    ],
+)
+def test_streams_continue_if_they_are_still_there_and_against_whom_they_were(changes, continued):
+    other = make_learner(small("fast", **changes))
     other.set_state(*learn(small("fast")).get_state())
-    is_on = [bool(item.stream["memory"]["is_on"]) for item in other.items()]
-    assert is_on == [index < 3 for index in range(streams)]
+    assert [bool(item.stream["memory"]["is_on"]) for item in other.items()] == continued
 
 
 @pytest.mark.slow

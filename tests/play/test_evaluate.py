@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -46,8 +48,6 @@ def test_a_game_of_an_evaluation_depends_on_seed_and_place_alone(play):
 
 
 def test_the_interval_of_many_values_takes_little_memory():
-    import tracemalloc
-
     tracemalloc.start()
     low, high = bootstrap_interval(np.arange(5000.0), np.random.default_rng(0))
     peak = tracemalloc.get_traced_memory()[1]
