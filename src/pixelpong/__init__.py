@@ -13,6 +13,7 @@ The public names, most used first::
     policy = pixelpong.Policy.load("package")       an agent that acts on observations
     env = pixelpong.make_env()                      an exact Pong, as a Gymnasium environment
     gymnasium.make("pixelpong.env.gym:pixelpong/Pong-v0")           the same environment
+    envs = pixelpong.make_vec(64)                   many games at once; `make_two` is for two agents
 
     pixelpong.preset_names()                        the presets of `train`
     pixelpong.load_preset("fast")                   its options, a `Config`
@@ -34,9 +35,11 @@ if TYPE_CHECKING:
     from pixelpong.config import Config as Config
     from pixelpong.config.presets import load_preset as load_preset
     from pixelpong.config.presets import preset_names as preset_names
-    from pixelpong.env.gym import make_env as make_env
     from pixelpong.errors import PixelpongError as PixelpongError
     from pixelpong.faces.api import evaluate as evaluate
+    from pixelpong.faces.envs import make_env as make_env
+    from pixelpong.faces.envs import make_two as make_two
+    from pixelpong.faces.envs import make_vec as make_vec
     from pixelpong.faces.notebook import Run as Run
     from pixelpong.faces.policy import Policy as Policy
     from pixelpong.faces.training import resume as resume
@@ -52,7 +55,9 @@ _HOMES = {  # the module of each public name
     "Run": "faces.notebook",
     "Policy": "faces.policy",
     "Evaluation": "run.lines",
-    "make_env": "env.gym",
+    "make_env": "faces.envs",
+    "make_vec": "faces.envs",
+    "make_two": "faces.envs",
     "Config": "config",
     "load_preset": "config.presets",
     "preset_names": "config.presets",

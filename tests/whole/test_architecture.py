@@ -59,7 +59,7 @@ FENCES = {
     "rich": ("faces/display.py", "faces/live.py"),
     "safetensors": "run/arrays.py",
     "msgspec": ("schema.py", "faces/page/game.py"),
-    "gymnasium": "env/gym.py",
+    "gymnasium": ("env/gym.py", "faces/envs/"),
     "ray": "engines/ray/",
     "matplotlib": "faces/plots.py",
     "starlette": "faces/page/",

@@ -14,6 +14,7 @@ import numpy as np
 import pong_in_one_file as pong
 import ppo_in_one_file as clipped
 import pytest
+import search_in_one_file as search
 import to_tensorboard
 
 from pixelpong.env.features import NUM_INPUTS
@@ -53,6 +54,13 @@ def test_it_is_short_needs_little_and_runs(example, lines, words, wanted, monkey
     monkeypatch.setattr(sys, "argv", [example.__file__, *words])
     runpy.run_path(example.__file__, run_name="__main__")
     assert re.fullmatch(wanted, capsys.readouterr().out)
+
+
+@pytest.mark.slow
+def test_a_search_that_knows_what_is_coming_loses_no_point():
+    won, lost, steps = search.play(0, num_plans=48, max_frames=1600)
+    assert (lost, steps) == (0, 400)
+    assert won >= 2
 
 
 @pytest.mark.slow

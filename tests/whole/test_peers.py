@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 import pixelpong
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-PAGE = EXAMPLES.parent / "docs" / "howto" / "python.md"
+PAGES = [EXAMPLES.parent / "docs" / "howto" / name for name in ("python.md", "environment.md")]
 OURS = "pixelpong.env.gym:pixelpong/Pong-v0"
 
 pytestmark = [
@@ -32,7 +33,7 @@ QUICK = {
 }  # fmt: skip
 
 SHORTER = {
-    "total_timesteps=1_000_000": "total_timesteps=512",
+    "total_timesteps=1_000_000": "total_timesteps=1024",
     "while not is_over:": "for _ in range(300):",
     f'make_vec_env("{OURS}", seed=0)':
         f'make_vec_env("{OURS}", seed=0, env_kwargs={{"max_frames": 600}})',
@@ -93,13 +94,19 @@ def test_the_examples_run_as_their_first_lines_say():
     (ours,) = pixelpong.evaluate("package", 1).returns
     assert first == f"{OURS}: mean return {ours:+.2f}, deviation 0.00"
     assert float(re.match(r"ALE/Pong-v5: mean return \+(\d+\.\d+)", second)[1]) > 0
+    out = run(EXAMPLES / "policy_in_torch.py")
+    assert float(re.match(r"1000 decisions, probabilities equal to (.*)", out)[1]) < 1e-5
+    words = ("--total-timesteps", "4096", "--num-envs", "4", "--num-steps", "64", "--games", "1")
+    *lines, last = map(json.loads, run(EXAMPLES / "ppo_torch.py", *words).splitlines())
+    assert [line["steps"] for line in lines] == [2560, 4096]
+    assert -21 <= last["mean"] < 21
 
 
-def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
+def test_the_code_of_the_pages_runs(tmp_path, monkeypatch):
     """Every Python block about environments, one after another, in one process."""
-    part = PAGE.read_text("utf-8").split("## The game as an environment")[1]
-    blocks = re.findall(r"^```python\n(.*?)^```", part, flags=re.S | re.M)
-    assert len(blocks) >= 4
+    parts = [page.read_text("utf-8").split("## The game as an environment")[-1] for page in PAGES]
+    blocks = re.findall(r"^```python\n(.*?)^```", "\n".join(parts), flags=re.S | re.M)
+    assert len(blocks) >= 6
     text = "\n".join(blocks)
     assert "stable_baselines3" in text
     for long, short in SHORTER.items():

@@ -193,9 +193,9 @@ def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> Int:
 
     `actions` holds a byte per frame, in Gymnasium's numbers; the upper four bits are for the left
     side, if a person or a second agent plays it. The result is
-    ``frames << 16 | is_over << 8 | reward + 128``: the frames emulated, and the points that the
-    right side won in them minus those that it lost. If the machine met something not covered, the
-    result is minus its stop code, and the machine is unchanged.
+    ``frames << 16 | may_end << 9 | is_over << 8 | reward + 128``: the frames emulated, whether the
+    next one may be the last, and the points that the right side won minus those that it lost. If
+    the machine met something not covered, it is minus its stop code, and the machine is unchanged.
     """
     copy(m, BEFORE, 0, STATE_SIZE)
     before = m.ram[RIGHT_POINTS] - m.ram[LEFT_POINTS]
@@ -222,7 +222,8 @@ def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> Int:
     if reward < -128 or reward > 127 or (is_over and is_drawn == 0):  # only in an invalid state
         copy(m, 0, BEFORE, STATE_SIZE)
         return -NOT_IMPLEMENTED
-    return k << 16 | is_over << 8 | reward + 128
+    may_end = max(m.ram[LEFT_POINTS], m.ram[RIGHT_POINTS]) == LAST_POINT - 1
+    return k << 16 | may_end << 9 | is_over << 8 | reward + 128
 
 
 def idle(m: Machine, switches: Int, count: Int) -> Int:

@@ -105,7 +105,7 @@ class Policy:
         Raises:
             ConfigError: the observation is not such a frame.
 
-        >>> from pixelpong.env.gym import make_env
+        >>> from pixelpong.faces.envs import make_env
         >>> policy, (observation, info) = Policy.load("package"), make_env().reset(seed=0)
         >>> policy.act(observation) in policy.actions
         True

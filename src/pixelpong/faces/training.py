@@ -17,10 +17,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from pixelpong import interrupts
 from pixelpong.config import BUDGET, Config, differences, require_used
+from pixelpong.config.options import NewRun, Options
 from pixelpong.config.presets import combine, read_toml
 from pixelpong.engines import check
 from pixelpong.errors import ConfigError, Interrupted
@@ -61,7 +62,7 @@ def train(
     config: str | Path | None = None,
     quiet: bool = False,
     every: Seconds = 10.0,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> Run:
     """Train an agent in a new run directory, until its budget is spent.
 
@@ -93,11 +94,11 @@ def train(
     ...     run.metrics()["episodes"].tolist()
     [2, 4, 6]
     """
-    options |= {"run": run, "name": name, "config": config}
-    return _go(lambda: _create("train", preset, **options), quiet, every)
+    given: NewRun = {**options, "run": run, "name": name, "config": config}
+    return _go(lambda: _create("train", preset, **given), quiet, every)
 
 
-def training(preset: str | Config | None = None, **options: Any) -> Iterator[Event]:
+def training(preset: str | Config | None = None, **options: Unpack[NewRun]) -> Iterator[Event]:
     """Train as `train` does, but yield each event, so that you can plot or stop in between.
 
     It takes the arguments of `train` except ``quiet`` and ``every``. Leaving the loop ends the
@@ -117,7 +118,7 @@ def resume(
     quiet: bool = False,
     every: Seconds = 10.0,
     allow_changes: bool = False,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> Run:
     """Continue a run, exactly as if it had never stopped.
 
@@ -137,7 +138,8 @@ def resume(
         CheckpointError: there is no sound checkpoint.
         WorkerError, NumericsError, KeyboardInterrupt: as `train`.
     """
-    return _go(lambda: _open(run, options, allow_changes=allow_changes), quiet, every)
+    given = dict(options)
+    return _go(lambda: _open(run, given, allow_changes=allow_changes), quiet, every)
 
 
 def _go(open_or_create: Callable[[], RunDirectory], quiet: bool, every: float) -> Run:

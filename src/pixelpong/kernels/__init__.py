@@ -30,3 +30,11 @@ from pixelpong.kernels.records import unshared as unshared
 from pixelpong.kernels.reinforce import add_rows as add_rows
 from pixelpong.kernels.reinforce import discounted_returns as discounted_returns
 from pixelpong.kernels.reinforce import episode_gradient as episode_gradient
+from pixelpong.kernels.stepping import GAMES as GAMES
+from pixelpong.kernels.stepping import LEAVE as LEAVE
+from pixelpong.kernels.stepping import PLACE as PLACE
+from pixelpong.kernels.stepping import RESET as RESET
+from pixelpong.kernels.stepping import step_atari as step_atari
+from pixelpong.kernels.stepping import step_field as step_field
+from pixelpong.kernels.stepping import step_frame as step_frame
+from pixelpong.kernels.stepping import step_pixels as step_pixels

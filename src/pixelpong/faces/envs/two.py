@@ -1,0 +1,79 @@
+"""A game of two learners, in the form of PettingZoo's parallel API; PettingZoo is not needed.
+
+Each side sees itself on the right, so one agent can play both. A side that may serve does so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from pixelpong.env.preprocess import mirror
+from pixelpong.errors import ConfigError, expected
+from pixelpong.faces.envs.vector import Observation, PongVectorEnv
+from pixelpong.items import SELF
+
+Each = dict[str, Any]  # by agent
+
+
+class TwoPlayerEnv:
+    """Make a game of two learners, with the options of `pixelpong.make_vec`.
+
+    >>> env = TwoPlayerEnv("pixels", actions="three")
+    >>> observations, infos = env.reset(seed=0)
+    >>> observations, rewards, *ends, infos = env.step({"right": 0, "left": 1})
+    >>> rewards, env.agents
+    ({'right': 0.0, 'left': 0.0}, ['right', 'left'])
+    """
+
+    possible_agents = ["right", "left"]  # noqa: RUF012
+
+    def __init__(self, observation: Observation = "frame", **options: Any) -> None:
+        own = options | {"opponent": SELF, "autoreset_mode": "Disabled"}
+        self._envs = envs = PongVectorEnv(1, observation, **own)
+        self.metadata = envs.metadata | {"name": "pixelpong_v0"}
+        self.render_mode, self.agents, self.unwrapped = envs.render_mode, list[str](), self
+        actions = (gymnasium.spaces.Discrete(len(envs.moves)) for _ in self.possible_agents)
+        self.action_spaces = dict(zip(self.possible_agents, actions, strict=True))
+        self.action_space = self.action_spaces.__getitem__
+        space = envs.single_observation_space
+        self.observation_spaces = dict.fromkeys(self.possible_agents, space)
+        self.observation_space = self.observation_spaces.__getitem__
+
+    def reset(self, seed: int | None = None, options: Each | None = None) -> tuple[Each, Each]:
+        """Begin an episode; return what each agent sees, and infos."""
+        observations, infos = self._envs.reset(seed=seed)
+        self.agents = list(self.possible_agents)
+        return self._see(observations[0]), self._tell(infos)
+
+    def step(self, actions: Each) -> tuple[Each, Each, Each, Each, Each]:
+        """Play a step with an action of each agent."""
+        if set(actions) != set(self.agents):
+            raise ConfigError(expected(f"an action for each of {self.agents}", sorted(actions)))
+        numbers = np.array([[actions[agent] for agent in self.possible_agents]])
+        observations, (reward,), (over,), (cut,), infos = self._envs.step(numbers)
+        rewards = {"right": float(reward), "left": 0.0 - float(reward)}
+        is_over, is_cut = (dict.fromkeys(self.agents, bool(each)) for each in (over, cut))
+        self.agents = [] if over or cut else self.agents
+        return self._see(observations[0]), rewards, is_over, is_cut, self._tell(infos)
+
+    def render(self) -> Any:
+        """The newest frame, [210, 160, 3] uint8, if ``render_mode`` is ``"rgb_array"``."""
+        frames = self._envs.render()
+        return frames and frames[0]
+
+    def close(self) -> None:
+        """End its threads."""
+        self._envs.close()
+
+    def _see(self, right: Any) -> Each:
+        """What each side sees."""
+        kind = self._envs.kind
+        left = mirror(right) if kind == "frame" else np.flip(right, 2 if kind == "atari" else 1)
+        return {"right": right, "left": np.ascontiguousarray(left)}
+
+    def _tell(self, infos: Each) -> Each:
+        own = {name: values[0] for name, values in infos.items()}
+        return {agent: dict(own) for agent in self.possible_agents}

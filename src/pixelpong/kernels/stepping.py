@@ -1,0 +1,363 @@
+"""Steps of many games at once for `pixelpong.faces.envs`, in compiled code without Python's lock.
+
+Each thread plays its share of the games, one after the other, on two machines of its own. A game is
+a row in a few arrays (`PLACE` and what it shows), so a state is a copy of these rows.
+
+The picture "atari" is that of ale-py's ``AtariVectorEnv``, to the bit: the maximum of a step's last
+two frames in grey or in colour, made smaller by averaging areas as OpenCV does, in float32 and in
+its order of sums. If a game ends within a step, that class leaves its loop before it takes the
+picture, so the newest picture is then made of what it had taken before; so it is here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba.extending import register_jitable
+
+from pixelpong.compiling import compiled
+from pixelpong.kernels.intrinsics import call_play_frames, lowest_bit
+
+_kernel = compiled(error_model="numpy")
+_part: Any = register_jitable(error_model="numpy")
+
+RESET, LEAVE = -1, -2  # in place of a move: begin an episode, show the last observation again
+
+PLACE = np.dtype(
+    [
+        ("seed", np.int64),
+        ("episode", np.int64),  # of the seed, from 0 on
+        ("steps", np.int64),  # of the episode
+        ("is_on", np.int64),  # 0 once the episode has ended
+        ("held", np.int64, 2),  # the actions that the console holds: the right side's, the left's
+        ("waits", np.int64),  # frames without a press with which the next episode begins
+        ("num_frames", np.int64),  # of the episode, without those with which it began
+        ("episode_frames", np.int64),  # with them
+        ("total_frames", np.int64),  # since it was seeded
+        ("newest", np.int64),  # which of its pictures or fields is the newest
+        ("may_end", np.int64),  # 1 if the next step may be the last
+        # Of the last step.
+        ("reward", np.int64),
+        ("is_over", np.int64),
+        ("is_cut", np.int64),  # it reached the limit of frames
+        ("fault", np.int64),  # negative if the console met something not covered
+    ]
+)
+"""A game between two steps, besides its console and what it shows."""
+
+GAMES = np.dtype(
+    [
+        # Addresses: the console's compiled function; this thread's machines and actions.
+        ("play_frames", np.int64),
+        ("machine", np.int64, 2),
+        ("actions", np.int64),
+        # The rules.
+        ("fewest_frames", np.int64),  # of a step
+        ("most_frames", np.int64),
+        ("max_frames", np.int64),  # of an episode
+        ("sticky", np.float64),  # probability that a frame keeps the held action
+        ("first_action", np.int64),  # an action for the first frame of an episode, or −1
+        ("no_action", np.int64),  # of a side that presses nothing
+        ("num_sides", np.int64),
+        ("draws_pictures", np.int64),  # 1 if the console draws pictures, 0 if it draws fields
+        ("takes_two", np.int64),  # 1 if it takes the pictures of the last two frames of a step
+    ]
+)
+
+
+@_part
+def _copy(source, target):  # type: ignore[no-untyped-def]
+    """Copy an array [N], faster than an assignment does."""
+    for k in range(len(source)):
+        target[k] = source[k]
+
+
+@_part
+def _emulate(g, place, which, first, count):  # type: ignore[no-untyped-def]
+    """Emulate frames with actions from `first` on; return how many were played."""
+    if count <= 0:
+        return 0
+    address, draws = g.actions + first, 1 + g.draws_pictures
+    answer = call_play_frames(g.play_frames, g.machine[which], address, count, draws)
+    if answer < 0:
+        place.fault, place.is_on = answer, 0
+        return 0
+    played = answer >> 16
+    place.reward += (answer & 0xFF) - 128
+    place.is_over, place.may_end = answer >> 8 & 1, answer >> 9 & 1
+    place.episode_frames += played
+    place.total_frames += played
+    return played
+
+
+@_part
+def _begin(g, place, console, start, machine, actions):  # type: ignore[no-untyped-def]
+    """Begin an episode."""
+    machine[: len(start)] = start
+    place.is_on = 1
+    place.reward = place.is_over = place.is_cut = place.may_end = place.fault = 0
+    place.steps = place.num_frames = place.episode_frames = 0
+    fires = g.first_action >= 0
+    count = max(place.waits, fires)
+    actions[:count] = g.no_action | g.no_action << 4 * (g.num_sides - 1)
+    place.held[:] = g.no_action
+    if fires:
+        actions[0] = g.first_action
+        place.held[0] = g.first_action if count == 1 else g.no_action
+    _emulate(g, place, 0, 0, count)
+    place.may_end |= g.max_frames <= g.most_frames
+    console[:] = machine[: len(console)]
+
+
+@_part
+def _play(g, place, console, move, draws, machines, actions):  # type: ignore[no-untyped-def]
+    """Play a step.
+
+    Returns how many of the pictures of its last two frames were taken before it ended, and which of
+    the machines has played the last frame.
+    """
+    size, width = len(console), len(draws) // len(move)
+    machines[0][:size] = console
+    wanted = g.fewest_frames + np.int64(draws[1] * (g.most_frames - g.fewest_frames + 1))
+    count = min(wanted, g.max_frames - place.num_frames)
+    actions[:count] = 0
+    for side in range(len(move)):
+        held = place.held[side]
+        for k in range(count):
+            if draws[side * width + 2 + k] >= g.sticky:
+                held = move[side]
+            actions[k] |= held << 4 * side
+        place.held[side] = held
+    place.reward = place.is_cut = 0
+    place.steps += 1
+    early = g.takes_two and count == wanted and wanted > 1
+    place.num_frames += _emulate(g, place, 0, 0, count - early)
+    which = taken = 0
+    if early and not place.is_over and not place.fault:
+        taken = which = 1
+        machines[1][:size] = machines[0][:size]
+        place.num_frames += _emulate(g, place, 1, count - 1, 1)
+    console[:] = machines[which][:size]
+    place.is_cut = place.num_frames >= g.max_frames and not place.is_over
+    place.is_on = 1 - (place.is_over | place.is_cut)
+    place.may_end |= place.num_frames + g.most_frames >= g.max_frames
+    return 2 if place.is_on else taken, which
+
+
+# --- the picture that others use ----------------------------------------------------------------
+
+
+@_part
+def _find_changes(first, second, is_changed):  # type: ignore[no-untyped-def]
+    """Mark the rows of two pictures, [210, 20] uint64 each, that differ from the row above."""
+    is_changed[0] = 1
+    for row in range(1, len(first)):
+        differences = np.uint64(0)
+        for k in range(first.shape[1]):
+            differences |= first[row, k] ^ first[row - 1, k] | second[row, k] ^ second[row - 1, k]
+        is_changed[row] = differences != 0
+
+
+@_part
+def _shrink(first, second, levels, tables, scratch, out):  # type: ignore[no-untyped-def]
+    """Write the maximum of two pictures, made smaller, to `out`, [rows, columns] uint8.
+
+    Args:
+        first: its rows as words, [210, 20] uint64, and the same memory as bytes, [210, 160].
+        second: as `first`.
+        levels: [256] float32 by byte of the first picture, and of the second.
+        tables: as from `pixelpong.faces.envs.picture.make_tables`.
+        scratch: changed.
+    """
+    (a, p), (b, q), (of_p, of_q), (is_changed, line, sums, totals) = first, second, levels, scratch
+    (columns, column_weights), (rows, row_weights), twins = tables
+    _find_changes(a, b, is_changed)
+    last_change, at, last = 0, -1, a.shape[1] - 1
+    for y in range(len(out)):
+        for row in range(at + 1, rows[-1, y] + 1):
+            if is_changed[row]:
+                last_change = row
+        twin = twins[y]
+        if twin >= 0 and last_change <= rows[0, twin]:
+            for x in range(len(sums)):
+                out[y, x] = out[twin, x]
+            continue
+        for k in range(len(rows)):
+            while at < rows[k, y]:
+                at += 1
+                if not is_changed[at]:
+                    continue
+                # The words that differ from the row above; what they become.
+                low, high = 0, last
+                if at > 0:
+                    while a[at, low] == a[at - 1, low] and b[at, low] == b[at - 1, low]:
+                        low += 1
+                    while a[at, high] == a[at - 1, high] and b[at, high] == b[at - 1, high]:
+                        high -= 1
+                low, high = 8 * low, 8 * high + 8
+                for x in range(low, high):
+                    line[x] = max(of_p[p[at, x]], of_q[q[at, x]])
+                low = low * len(sums) // len(line)
+                high = (high * len(sums) - 1) // len(line) + 1
+                for x in range(low, high):
+                    sums[x] = line[columns[0, x]] * column_weights[0, x]
+                for j in range(1, len(columns)):
+                    for x in range(low, high):
+                        sums[x] += line[columns[j, x]] * column_weights[j, x]
+            weight = row_weights[k, y]
+            for x in range(len(sums)):
+                totals[x] = weight * sums[x] + (totals[x] if k else np.float32(0))
+        for x in range(len(sums)):
+            out[y, x] = np.uint8(np.int32(np.rint(totals[x])))
+
+
+@_part
+def _see_atari(place, i, taken, which, seen, view):  # type: ignore[no-untyped-def]
+    """Add the newest picture to the stack of a game."""
+    stacks, (kept_words, kept_pixels), words, (palette, same), tables, scratch, plane = view
+    pixels, is_start = seen[0], place.steps == 0
+    before, place.newest = place.newest, (place.newest + 1) % stacks.shape[1]
+    if is_start:
+        stacks[i] = 0
+    stack, num_channels = stacks[i, place.newest], len(palette)
+    if taken == 0:
+        stack[:] = stacks[i, before]
+        return
+    newest = which if taken == 2 else 0
+    for c in range(num_channels):
+        out = stack.reshape(plane.shape) if num_channels == 1 else plane
+        if taken == 1:
+            first, levels = (kept_words[i, c], kept_pixels[i, c]), (same, palette[c])
+        else:
+            first, levels = (words[0], pixels[0]), (palette[c], palette[c])
+        _shrink(first, (words[newest], pixels[newest]), levels, tables, scratch, out)
+        if num_channels > 1:
+            flat = out.reshape(-1)
+            for k in range(len(flat)):
+                stack[num_channels * k + c] = flat[k]
+        if place.may_end:  # the next step may need this
+            one, two, kept_plane = pixels[0], pixels[newest], kept_pixels[i, c]
+            for y in range(len(one)):
+                for x in range(one.shape[1]):
+                    kept_plane[y, x] = max(palette[c, one[y, x]], palette[c, two[y, x]])
+
+
+@_part
+def _show_atari(place, i, seen, view, out):  # type: ignore[no-untyped-def]
+    """Write the stack of a game, the newest picture last."""
+    stacks = view[0]
+    for k in range(stacks.shape[1]):
+        _copy(stacks[i, (place.newest + 1 + k) % stacks.shape[1]], out[i, k])
+
+
+# --- frames and fields --------------------------------------------------------------------------
+
+
+@_part
+def _see_field(place, i, taken, which, seen, view):  # type: ignore[no-untyped-def]
+    """Keep the newest field; if frames are kept, it is made of one, as `preprocess` does."""
+    (pictures, drawn, fields, frames, _), is_active = seen, view
+    place.newest = 1 - place.newest
+    field, picture = fields[i, place.newest], pictures[which]
+    for row in range(len(field)):
+        field[row, 0], field[row, 1] = drawn[row, 0], drawn[row, 1]
+        if len(frames):
+            field[row] = 0
+            for x in range(80):
+                is_on = is_active[picture[35 + 2 * row, 2 * x]]
+                field[row, x >> 6] |= np.uint64(is_on) << np.uint64(x & 63)
+
+
+@_part
+def _see_frame(place, i, taken, which, seen, view):  # type: ignore[no-untyped-def]
+    """Frames are kept anyway."""
+
+
+@_part
+def _show_frame(place, i, seen, view, out):  # type: ignore[no-untyped-def]
+    """Write a frame in colour, [210, 3 × 160]."""
+    (frames, palette), words = seen[3:], view
+    for y in range(frames.shape[1]):
+        is_new = y == 0
+        for k in range(words.shape[2]):
+            is_new |= words[i, y, k] != words[i, y - 1, k]
+        row = out[i, y]
+        if is_new:
+            for x in range(frames.shape[2]):
+                for c in range(3):
+                    row[3 * x + c] = palette[frames[i, y, x], c]
+        else:
+            _copy(out[i, y - 1], row)
+
+
+@_part
+def _show_field(place, i, seen, view, out):  # type: ignore[no-untyped-def]
+    """Write a 1 for each pixel that is on, [80, 80]."""
+    fields = seen[2][i]
+    _write_signs(fields[place.newest], fields[:0], out[i])
+
+
+@_part
+def _show_pixels(place, i, seen, view, out):  # type: ignore[no-untyped-def]
+    """Write the difference of two fields, [80, 80]; at the first step of an episode zeros."""
+    fields, newest = seen[2][i], place.newest
+    out[i] = 0
+    if place.steps > 0:
+        _write_signs(fields[newest], fields[1 - newest : 2 - newest], out[i])
+
+
+@_part
+def _write_signs(now, before, out):  # type: ignore[no-untyped-def]
+    """Write 1 for each pixel that is on; with a field before, [1, 80, 2], ±1 for the changes."""
+    out[:] = 0
+    for row in range(len(now)):
+        for word in range(2):
+            bits = now[row, word]
+            changed = bits ^ before[0, row, word] if len(before) else bits
+            while changed != 0:
+                bit = lowest_bit(changed)
+                out[row, 64 * word + bit] = 1 if bits >> np.uint64(bit) & np.uint64(1) else -1
+                changed &= changed - np.uint64(1)
+
+
+def _make_step(see: Any, show: Any) -> Any:
+    """Make the kernel for one kind of observation."""
+
+    @_kernel
+    def step(games, moves, draws, start, thread, out, first, last):  # type: ignore[no-untyped-def]
+        """Play a step of the games from `first` up to `last`, or begin their next episodes.
+
+        Args:
+            games: [N] `PLACE`, and the consoles' states [N, ·] uint8, changed.
+            moves: [N, sides] int64 actions of the console; or RESET or LEAVE in the first column.
+            draws: [N, ·, sides × width], numbers in [0, 1): a row for each step, as in
+                `pixelpong.kernels.playing`.
+            start: [·] uint8, a machine at the start of a game.
+            thread: of this thread, changed: [1] `GAMES`; two machines, [·] uint8; the actions of a
+                step's frames, [·] uint8; what is seen of the games; what is shown.
+            out: [N, …], the observations.
+        """
+        (places, consoles), (rules, machines, actions, seen, view) = games, thread
+        frames = seen[3]
+        for i in range(first, last):
+            place, console, taken, which = places[i], consoles[i], 2, 0
+            if moves[i, 0] != LEAVE:
+                if moves[i, 0] == RESET:
+                    _begin(rules[0], place, console, start, machines[0], actions)
+                else:
+                    row = draws[i, place.steps % draws.shape[1]]
+                    found = _play(rules[0], place, console, moves[i], row, machines, actions)
+                    taken, which = found
+                see(place, i, taken, which, seen, view)
+                for y in range(frames.shape[1] if len(frames) else 0):
+                    _copy(seen[0][which][y], frames[i, y])
+            show(place, i, seen, view, out)
+
+    return step
+
+
+step_atari = _make_step(_see_atari, _show_atari)
+step_frame = _make_step(_see_frame, _show_frame)
+step_field = _make_step(_see_field, _show_field)
+step_pixels = _make_step(_see_field, _show_pixels)

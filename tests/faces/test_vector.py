@@ -1,0 +1,240 @@
+"""Many games at once: the bytes of AtariVectorEnv, the games of trainings, Gymnasium's rules."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import gymnasium
+import numpy as np
+import pytest
+from ale_py.vector_env import AtariVectorEnv
+from gymnasium.vector import AutoresetMode
+from pettingzoo.test import parallel_api_test
+
+import pixelpong
+from pixelpong.agent.file import load_shipped
+from pixelpong.config.protocols import find_protocol
+from pixelpong.env.preprocess import BACKGROUND_REDS, mirror, preprocess
+from pixelpong.errors import ConfigError
+from pixelpong.items import Item
+from pixelpong.play.player import Player
+from pixelpong.seeding import make_rng
+
+NAME = "pixelpong.env.gym:pixelpong/Pong-v0"
+
+
+def held_actions(seed, size, count=6):
+    """For ever, actions [size] that are kept for a while."""
+    rng, actions = np.random.default_rng(seed), np.zeros(size, np.int64)
+    while True:
+        is_new = rng.random(size) < 0.1
+        actions[is_new] = rng.integers(count, size=is_new.sum())
+        yield actions.copy()
+
+
+def differences(options, steps, size=4, seed=5):
+    """Where games differ from AtariVectorEnv's on the same actions; and how many episodes ended."""
+    theirs = AtariVectorEnv("pong", num_envs=size, num_threads=1, **options)
+    ours = pixelpong.make_vec(size, num_threads=2, **options)
+    assert ours.single_observation_space == theirs.single_observation_space
+    assert ours.single_action_space == theirs.single_action_space
+    their, our = (envs.reset(seed=seed) for envs in (theirs, ours))
+    actions, found, ends = held_actions(seed, size, theirs.single_action_space.n), [], 0
+    for step, now in zip(range(steps + 1), actions, strict=False):
+        assert our[-1].keys() - {"_final_obs"} == their[-1].keys() or not our[-1].keys() & {
+            "final_obs"
+        }
+        for name, a, b in zip("orcd", our[:-1], their[:-1], strict=False):
+            if not np.array_equal(a, b):
+                found.append((step, name))
+        for name in ("env_id", "lives", "frame_number", "episode_frame_number"):
+            if not np.array_equal(our[-1][name], their[-1][name]):
+                found.append((step, name))
+        if (ended := our[-1].get("_final_obs")) is not None:
+            assert np.array_equal(our[-1]["final_obs"][ended], their[-1]["final_obs"][ended])
+        ends += int(np.sum(our[2:4])) if step else 0
+        their, our = theirs.step(now), ours.step(now)
+    theirs.close()
+    ours.close()
+    return found, ends
+
+
+DROP_INS = {
+    "the defaults": ({}, 1100),
+    "in the same step": ({"autoreset_mode": AutoresetMode.SAME_STEP}, 1100),
+    "cut off within a step": ({"max_num_frames_per_episode": 30, "frameskip": 4}, 40),
+    "cut off after a step": ({"max_num_frames_per_episode": 40, "noop_max": 0}, 40),
+    "all actions, in colour": ({"full_action_space": True, "grayscale": False}, 120),
+    "one frame a step": ({"frameskip": 1, "stack_num": 2, "use_fire_reset": False}, 120),
+    "no maximum, another size": ({"maxpool": False, "img_height": 100, "img_width": 61}, 120),
+    "the frames themselves": ({"img_height": 210, "img_width": 160, "stack_num": 1}, 60),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", DROP_INS)
+def test_on_the_same_actions_every_byte_is_atari_vector_envs(what):
+    options, steps = DROP_INS[what]
+    found, ends = differences(options, steps)
+    assert found == []
+    assert ends > 0 or steps < 1000
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_fifty_whole_games_are_atari_vector_envs(mode):
+    found, ends = differences({"autoreset_mode": mode}, steps=6500, size=8, seed=77)
+    assert (found, ends >= 50) == ([], True)
+
+
+SHORT = {"noop_max": 0, "use_fire_reset": False, "max_num_frames_per_episode": 120}
+
+
+@pytest.mark.parametrize("observation", ["pixels", "field", "frame"])
+def test_each_game_is_make_envs_whatever_the_threads(observation):
+    options = SHORT | {"repeat_action_probability": 0.25, "autoreset_mode": "SameStep"}
+    several = [pixelpong.make_vec(3, observation, num_threads=n, **options) for n in (1, 3)]
+    alone = [pixelpong.make_env(observation, max_frames=120) for _ in range(3)]
+    seen = [envs.reset(seed=7)[0] for envs in several]
+    seen.append(np.stack([env.reset(seed=7 + i)[0] for i, env in enumerate(alone)]))
+    for step, actions in zip(range(100), held_actions(1, 3), strict=False):
+        np.testing.assert_array_equal(seen[0], seen[1], f"step {step}")
+        np.testing.assert_array_equal(seen[0], seen[2], f"step {step}")
+        (first, *ours), (second, *others) = (envs.step(actions) for envs in several)
+        results = [env.step(action) for env, action in zip(alone, actions, strict=True)]
+        single = [[it[k] for it in results] for k in (1, 2, 3)]
+        assert (
+            [each.tolist() for each in ours[:3]] == [each.tolist() for each in others[:3]] == single
+        )
+        if any(single[2]):
+            finals = np.stack([it[0] for it in results])
+            np.testing.assert_array_equal(ours[3]["final_obs"], finals)
+            results = [env.reset() for env in alone]
+        seen = [first, second, np.stack([it[0] for it in results])]
+
+
+def test_a_field_is_what_the_definition_makes_of_the_frame():
+    frames, fields = (pixelpong.make_env(name) for name in ("frame", "field"))
+    frame, field = frames.reset(seed=1)[0], fields.reset(seed=1)[0]
+    for _, action in zip(range(300), held_actions(2, 1), strict=False):
+        np.testing.assert_array_equal(preprocess(frame), field)
+        frame, field = (env.step(action[0])[0] for env in (frames, fields))
+
+
+def test_some_games_are_reset_by_a_mask_with_seeds_of_their_own():
+    envs = pixelpong.make_vec(3, "field", **SHORT | {"repeat_action_probability": 0.9})
+    envs.reset(seed=[5, 6, 7])
+    for _, actions in zip(range(8), held_actions(3, 3), strict=False):
+        before = envs.step(actions)[0]
+    mask = np.array([True, False, True])
+    after, infos = envs.reset(seed=np.array([6, 7]), options={"reset_mask": mask})
+    np.testing.assert_array_equal(after[1], before[1])
+    assert infos["episode_frame_number"].tolist() == [0, 32, 0]
+    other = pixelpong.make_vec(2, "field", **SHORT | {"repeat_action_probability": 0.9})
+    np.testing.assert_array_equal(other.reset(seed=6)[0], after[mask])
+    for _, actions in zip(range(20), held_actions(4, 3), strict=False):
+        np.testing.assert_array_equal(other.step(actions[mask])[0], envs.step(actions)[0][mask])
+
+
+@pytest.mark.parametrize("observation", ["atari", "pixels", "frame"])
+def test_a_state_a_copy_and_a_pickle_play_on_as_the_games_did(observation):
+    envs = pixelpong.make_vec(
+        2, observation, repeat_action_probability=0.25, render_mode="rgb_array"
+    )
+    envs.reset(seed=3)
+    past, future = (list(zip(range(150), held_actions(k, 2), strict=False)) for k in (5, 6))
+    for _, actions in past:
+        envs.step(actions)
+    state, others = envs.clone_state(), [copy.deepcopy(envs), pickle.loads(pickle.dumps(envs))]
+    wanted = [envs.step(actions)[:4] for _, actions in future]
+    envs.restore_state(state)
+    for each in (envs, *others):
+        for (_, actions), step in zip(future, wanted, strict=True):
+            for ours, theirs in zip(each.step(actions)[:4], step, strict=True):
+                np.testing.assert_array_equal(ours, theirs)
+        np.testing.assert_array_equal(each.render(), envs.render())
+    assert np.shape(envs.render()) == (2, 210, 160, 3)
+
+
+def test_observations_are_new_arrays_unless_one_is_to_be_reused():
+    for copies in (True, False):
+        envs = pixelpong.make_vec(2, "pixels", copy=copies)
+        first, _ = envs.reset(seed=0)
+        assert (envs.step(np.array([2, 3]))[0] is not first) == copies
+
+
+@pytest.mark.slow
+def test_an_agent_on_the_left_plays_as_in_a_training():
+    """The club's agent against the strong one, here and by the player of trainings."""
+    right, left = load_shipped("club"), load_shipped("strong")
+    protocol = find_protocol("ALE/Pong-v5", max_frames=3000)
+    player = Player(protocol, "ppo", left.params)
+    result = player.play(Item("evaluate", 2, 0, 0, opponent="strong"), right.params)
+    env = pixelpong.make_env(opponent="strong", max_frames=3000)
+    frame, _ = env.reset(seed=2)
+    network, rewards, is_over = right.make_network(), [], False
+    draws = iter(make_rng(2, "evaluate", 0, 0).random((1000, 12)))
+    while not is_over:
+        screen = np.where(~np.isin(frame[..., 0], BACKGROUND_REDS), 14, 0).astype(np.uint8)
+        frame, reward, *ends, _ = env.step(network.act(screen, next(draws)[0]))
+        rewards.append(reward)
+        is_over = any(ends)
+    (episode,) = result.episodes
+    assert [reward for reward in rewards if reward] == list(episode.rewards)
+    assert (len(rewards), any(rewards)) == (episode.steps, True)
+
+
+def test_each_of_two_learners_sees_itself_on_the_right():
+    kinds = ("frame", "field", "pixels", "atari")
+    envs = {kind: pixelpong.make_two(kind, render_mode="rgb_array", noop_max=0) for kind in kinds}
+    for env in envs.values():
+        parallel_api_test(env, num_cycles=20)
+    seen = {kind: env.reset(seed=1)[0] for kind, env in envs.items()}
+    for _, (right, left) in zip(range(150), held_actions(1, 2), strict=False):
+        before = {side: preprocess(seen["frame"][side]) for side in ("right", "left")}
+        steps = {kind: env.step({"right": right, "left": left}) for kind, env in envs.items()}
+        assert {sum(step[1].values()) for step in steps.values()} == {0}
+        seen = {kind: step[0] for kind, step in steps.items()}
+        frames = seen["frame"]
+        np.testing.assert_array_equal(frames["left"], mirror(frames["right"]))
+        np.testing.assert_array_equal(frames["right"], envs["field"].render())
+        for side in ("right", "left"):
+            now = preprocess(frames[side])
+            np.testing.assert_array_equal(seen["field"][side], now)
+            np.testing.assert_array_equal(seen["pixels"][side], now - before[side])
+        np.testing.assert_array_equal(seen["atari"]["left"], seen["atari"]["right"][..., ::-1])
+
+
+def test_what_cannot_be_is_refused_in_a_sentence():
+    envs = pixelpong.make_vec(2, "field", autoreset_mode="Disabled", max_num_frames_per_episode=4)
+    with pytest.raises(ConfigError, match="call reset"):
+        envs.step(np.array([0, 0]))
+    with pytest.raises(ConfigError, match="must begin all games"):
+        envs.reset(options={"reset_mask": np.array([True, False])})
+    envs.reset(seed=np.int64(1))
+    for actions in (np.array([0, 6]), np.array([0, -1]), np.zeros(3, int), np.zeros(2), [0, None]):
+        with pytest.raises(ConfigError, match="expected actions"):
+            envs.step(actions)
+    envs.step([0, 1])
+    with pytest.raises(ConfigError, match="has ended; call reset"):
+        envs.step([0, 1])
+    for seed in (-1, "one", [1, 2, 3]):
+        with pytest.raises(ConfigError, match="seed"):
+            envs.reset(seed=seed)
+    for options in (
+        {"observation": "ram"}, {"episodic_life": True}, {"frameskip": 0}, {"img_width": 161},
+        {"img_height": 105, "img_width": 80}, {"sticky": 0.1}, {"num_envs": 0}, {"stack_num": "4"},
+        {"autoreset_mode": "never"}, {"render_mode": "human"}, {"continuous": True},
+    ):  # fmt: skip
+        with pytest.raises(ConfigError, match=next(iter(options))):
+            pixelpong.make_vec(**options)
+
+
+def test_gymnasium_makes_the_same_environments():
+    envs = gymnasium.make_vec(NAME, num_envs=3, observation="field")
+    assert type(envs.unwrapped) is pixelpong.make_vec
+    assert envs.reset(seed=0)[0].shape == (3, 80, 80)
+    assert envs.metadata["autoreset_mode"] == AutoresetMode.NEXT_STEP
+    assert gymnasium.make(NAME, observation="atari").observation_space.shape == (4, 84, 84)
