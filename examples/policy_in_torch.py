@@ -53,4 +53,5 @@ def compare(max_frames=4000):
 
 
 if __name__ == "__main__":
-    print("%d decisions, probabilities equal to %.0e" % compare())
+    steps, worst = compare()
+    print(f"{steps} decisions, probabilities equal to {worst:.0e}")

@@ -24,7 +24,7 @@ def toy(tmp_path):
 
 def test_each_public_name_is_found_and_described():
     assert {*pixelpong.__all__} == {*dir(pixelpong)} - {"__version__"}
-    assert len(pixelpong.__all__) == 12
+    assert len(pixelpong.__all__) == 14
     for name in pixelpong.__all__:
         assert not isinstance(getattr(pixelpong, name), types.ModuleType), name
         assert getattr(pixelpong, name).__doc__, name

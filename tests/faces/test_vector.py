@@ -138,11 +138,13 @@ def test_some_games_are_reset_by_a_mask_with_seeds_of_their_own():
         np.testing.assert_array_equal(other.step(actions[mask])[0], envs.step(actions)[0][mask])
 
 
-@pytest.mark.parametrize("observation", ["atari", "pixels", "frame"])
-def test_a_state_a_copy_and_a_pickle_play_on_as_the_games_did(observation):
-    envs = pixelpong.make_vec(
-        2, observation, repeat_action_probability=0.25, render_mode="rgb_array"
-    )
+@pytest.mark.parametrize(
+    ("observation", "opponent"),
+    [("atari", "builtin"), ("pixels", "builtin"), ("frame", "builtin"), ("field", "club")],
+)
+def test_a_state_a_copy_and_a_pickle_play_on_as_the_games_did(observation, opponent):
+    options = {"opponent": opponent, "repeat_action_probability": 0.25, "render_mode": "rgb_array"}
+    envs = pixelpong.make_vec(2, observation, **options)
     envs.reset(seed=3)
     past, future = (list(zip(range(150), held_actions(k, 2), strict=False)) for k in (5, 6))
     for _, actions in past:

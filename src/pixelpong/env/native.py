@@ -14,7 +14,6 @@ import ctypes
 import functools
 import hashlib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,12 +156,6 @@ class NativeConsole:
         if result < 0:
             raise not_covered(-result)
         return (result & 0xFF) - 128, bool(result >> 8 & 1), result >> 16
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> NativeConsole:
-        """An independent console with the same code."""
-        other = NativeConsole(self.mode, self._game)
-        other.machine[:] = self.machine
-        return other
 
     def get_state(self) -> NDArray[np.void]:
         """Everything the future depends on: [1] STATE."""

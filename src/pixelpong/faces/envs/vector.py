@@ -121,6 +121,9 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         self.moves = np.array([numbers[k] for k in chosen])  # the console's action of each
         _, agent = open_agent(opponent) if opponent not in (BUILTIN, SELF) else (None, None)
         self._opponents = [agent.make_network() for _ in range(num_envs)] if agent else []
+        self._streams = np.zeros(len(self._opponents), kernels.STREAM)  # their memory
+        for i, network in enumerate(self._opponents):
+            network.stream = self._streams[i : i + 1]
         self._make_spaces()
         self._make_games(most)
         self._is_seeded = False
@@ -278,6 +281,8 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         """Continue from a state of these games, or of as many others with the same options."""
         for ours, theirs in zip(self._memory(), state, strict=True):
             ours[...] = theirs
+        for network in self._opponents:
+            network.forget()
         self._is_seeded = True
 
     def close_extras(self, **_: Any) -> None:
@@ -296,7 +301,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
 
     def _memory(self) -> tuple[NDArray[Any], ...]:
         shown = self._fields, self._frames, self._stacks, self._kept
-        return self.places, self._consoles, *shown
+        return self.places, self._consoles, self._streams, *shown
 
     def _play(self) -> NDArray[Any]:
         """Carry out the next moves; return the observations."""
