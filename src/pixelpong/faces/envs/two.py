@@ -44,20 +44,21 @@ class TwoPlayerEnv:
 
     def reset(self, seed: int | None = None, options: Each | None = None) -> tuple[Each, Each]:
         """Begin an episode; return what each agent sees, and infos."""
-        observations, infos = self._envs.reset(seed=seed)
+        observations, _ = self._envs.reset(seed=seed)
         self.agents = list(self.possible_agents)
-        return self._see(observations[0]), self._tell(infos)
+        return self._see(observations[0]), {agent: {} for agent in self.agents}
 
     def step(self, actions: Each) -> tuple[Each, Each, Each, Each, Each]:
         """Play a step with an action of each agent."""
         if set(actions) != set(self.agents):
             raise ConfigError(expected(f"an action for each of {self.agents}", sorted(actions)))
         numbers = np.array([[actions[agent] for agent in self.possible_agents]])
-        observations, (reward,), (over,), (cut,), infos = self._envs.step(numbers)
+        observations, (reward,), (over,), (cut,), _ = self._envs.step(numbers)
         rewards = {"right": float(reward), "left": 0.0 - float(reward)}
         is_over, is_cut = (dict.fromkeys(self.agents, bool(each)) for each in (over, cut))
+        infos: Each = {agent: {} for agent in self.agents}
         self.agents = [] if over or cut else self.agents
-        return self._see(observations[0]), rewards, is_over, is_cut, self._tell(infos)
+        return self._see(observations[0]), rewards, is_over, is_cut, infos
 
     def render(self) -> Any:
         """The newest frame, [210, 160, 3] uint8, if ``render_mode`` is ``"rgb_array"``."""
@@ -73,7 +74,3 @@ class TwoPlayerEnv:
         kind = self._envs.kind
         left = mirror(right) if kind == "frame" else np.flip(right, 2 if kind == "atari" else 1)
         return {"right": right, "left": np.ascontiguousarray(left)}
-
-    def _tell(self, infos: Each) -> Each:
-        own = {name: values[0] for name, values in infos.items()}
-        return {agent: dict(own) for agent in self.possible_agents}
