@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import base64
 import re
+import signal
 import types
 from pathlib import Path
 
 import numpy as np
 import pytest
+from accidents import planted
 
 import pixelpong
+from pixelpong import Evaluation
 from pixelpong.faces.notebook import Run
 from pixelpong.run.directory import RunDirectory
 
@@ -22,10 +25,13 @@ def toy(tmp_path):
     return pixelpong.train("classic", run=tmp_path / "toy", quiet=True, updates=2, **TOY)
 
 
-def test_each_public_name_is_found_and_described():
-    assert {*pixelpong.__all__} == {*dir(pixelpong)} - {"__version__"}
-    assert len(pixelpong.__all__) == 14
-    for name in pixelpong.__all__:
+def test_the_public_names_are_these():
+    names = {
+        "Config", "Evaluation", "PixelpongError", "Policy", "Run", "evaluate", "load_preset",
+        "make_env", "preset_names", "resume", "train", "training",
+    }  # fmt: skip
+    assert {*pixelpong.__all__} == {*dir(pixelpong)} - {"__version__"} == names
+    for name in names:
         assert not isinstance(getattr(pixelpong, name), types.ModuleType), name
         assert getattr(pixelpong, name).__doc__, name
 
@@ -37,30 +43,31 @@ def test_the_package_can_be_pickled_by_those_who_send_functions_that_use_it():
     assert there().reset(seed=0)[0].shape == (210, 160, 3)
 
 
-def test_a_training_by_function_by_command_or_event_by_event_is_the_same(tmp_path, toy, report):
-    """And it can be left, and resumed."""
+def test_however_a_training_is_called_it_is_the_same(tmp_path, toy, report, capsys):
+    """Event by event, left and resumed, on the command line."""
+    wanted = toy.agent("latest").about["params_sha256"]
     events = list(pixelpong.training("classic", run=tmp_path / "whole", updates=2, **TOY))
+    assert events[-1].params_sha256 == wanted
     for event in pixelpong.training("classic", run=tmp_path / "left", updates=9, **TOY):
         if getattr(event, "stats", None):
             break
     del event
     left = pixelpong.resume(tmp_path / "left", updates=2, quiet=True)
+    assert left.agent("latest").about["params_sha256"] == wanted
+    assert capsys.readouterr() == ("", "")
     options = [f"--{name.replace('_', '-')}={value}" for name, value in TOY.items()]
     told = report("train", "--preset", "classic", "--run", "toy2", "--updates", "2", *options)
-    trained, resumed = (run.agent("latest").about["params_sha256"] for run in (toy, left))
-    assert events[-1].params_sha256 == told["params_sha256"] == trained == resumed
+    assert told["params_sha256"] == wanted
 
 
-def test_a_training_gives_the_run_and_one_that_goes_on_too(toy, capsys):
-    assert isinstance(toy, Run)
+def test_a_training_gives_the_run_and_a_resume_takes_it_or_its_path(toy):
     assert toy.metrics()["update"].tolist() == [1, 2]
-    longer = pixelpong.resume(toy, quiet=True, updates=3)
-    assert longer.metrics()["update"].tolist() == [1, 2, 3]
-    changes = {"gamma": 0.9, "allow_changes": True}
-    again = pixelpong.resume(toy.path, quiet=True, updates=np.int64(4), **changes)
-    assert (again, hash(again), again.config.gamma) == (toy, hash(toy), 0.9)
+    assert toy.metrics()["entropy"].shape == (2,)
+    longer = pixelpong.resume(toy, quiet=True, updates=3, gamma=0.9, allow_changes=True)
+    assert (longer.metrics()["update"].tolist(), longer.config.gamma) == ([1, 2, 3], 0.9)
+    again = pixelpong.resume(toy.path, quiet=True, updates=np.int64(4))
+    assert (again, hash(again)) == (toy, hash(toy))
     assert again != toy.path
-    assert capsys.readouterr() == ("", "")
 
 
 def test_the_loop_over_a_training_that_is_shown_runs(tmp_path, monkeypatch, capsys):
@@ -76,82 +83,76 @@ def test_the_loop_over_a_training_that_is_shown_runs(tmp_path, monkeypatch, caps
     assert sum(line.startswith("mean return") for line in lines) == 2
 
 
-def test_a_run_a_path_and_a_policy_are_the_same_agent(toy):
-    policy = pixelpong.Policy.load(toy, "latest")
-    ways = [toy, str(toy.path), policy]
-    results = [pixelpong.evaluate(way, 2, checkpoint="latest", engine="serial") for way in ways]
-    assert results[0] == results[1] == results[2]
+def test_ctrl_c_saves_and_stops_a_script_that_may_go_on(tmp_path):
+    before, path = signal.getsignal(signal.SIGINT), tmp_path / "toy"
+    never = {"updates": 10**6, "save_every": 10**6}
+    place, press = "pixelpong.play.worker:Worker.play", lambda: signal.raise_signal(signal.SIGINT)
+    with planted(place, 8, press), pytest.raises(KeyboardInterrupt) as stop:
+        pixelpong.train("classic", run=path, quiet=True, **TOY | never)
+    assert str(stop.value) == f"update 3 is saved; continue with pixelpong.resume('{path}')"
+    assert RunDirectory(path).checkpoints.load_latest().update == 3
+    assert signal.getsignal(signal.SIGINT) is before
 
 
-# --- in a notebook ----------------------------------------------------------------------------
+@pytest.fixture
+def run(toy_runs):
+    return Run(toy_runs["classic"])
 
 
-def test_a_run_says_what_it_is_and_its_agents_are_listed_and_loaded(toy_runs):
-    run = Run(toy_runs["classic"])
-    lines = repr(run).splitlines()
-    assert lines[0] == f"Run('{run.path}'): classic on ALE/Pong-v5"
-    assert "update 12, 36 episodes" in lines[2]
-    assert run.metrics()["entropy"].shape == (12,)
+def test_agents_are_listed_and_loaded(run):
     files = [*run.path.glob("checkpoints/0*"), *run.path.glob("agents/*.safetensors")]
     assert run.agents() == sorted({int(file.stem) for file in files})
+    assert run.agents()[-1] == 12
     assert [run.agent(each).about["update"] for each in run.agents()] == run.agents()
-    assert run.agent("latest").about["update"] == run.agents()[-1] == 12
+    assert run.agent("latest").about["update"] == 12
+
+
+def test_an_evaluation_shows_itself_in_words_and_a_histogram():
+    one = Evaluation(-1.5, 24.0, (-21.0, 18.0), (-21.0, 18.0, 18.0), 2345.6)
+    words = "mean return −1.50 (too few games for an interval) over 3 games of 2,346 steps"
+    assert words == str(one)
+    shown = one._repr_html_()
+    assert words in shown
+    assert "\n−21 █ 1\n+18 ██ 2\n" in shown
 
 
 @pytest.mark.slow
-def test_pictures_and_films_show_themselves_and_can_be_saved(toy_runs, tmp_path, make_run):
+def test_pictures_and_films_show_themselves_and_can_be_saved(run, tmp_path, make_run):
     pytest.importorskip("matplotlib")
     pytest.importorskip("av")
-    run = Run(toy_runs["classic"])
-    (data,) = re.findall(r'src="data:image/png;base64,([^"]*)"', run._repr_html_())
+    shown = run._repr_html_()
+    assert f"<b>{run.verdict}</b>" in shown
+    (data,) = re.findall(r'src="data:image/png;base64,([^"]*)"', shown)
     assert base64.b64decode(data) == run.plot().content
     assert "<img" not in Run(make_run().path)._repr_html_(), "it has no update yet"
-    picture, film = run.plot("health"), run.replay("latest", 2, sampled=True, seconds=1)
+    picture, film = run.plot("health"), run.replay("latest", 2, sampled=True)
     assert picture._repr_html_().startswith('<img alt="health of classic')
+    assert "health of classic" in repr(picture)
     assert "update 12, sampled episode 2" in repr(film)
     assert (picture.content[:4], film.content[4:8]) == (b"\x89PNG", b"ftyp")
-    picture.save(tmp_path / "picture")
-    assert (tmp_path / "picture").read_bytes() == picture.content
-
-
-PRESS_STOP = """
-import os, pathlib, signal, threading, time
-lines = pathlib.Path("toy/metrics.jsonl")
-before = lines.stat().st_size
-def press():
-    while lines.stat().st_size == before:
-        time.sleep(0.01)
-    os.kill(os.getpid(), signal.SIGINT)
-threading.Thread(target=press).start()
-pixelpong.resume(run, updates=10**6, quiet=True)
-"""
+    for media in (picture, film):
+        media.save(tmp_path / "media")
+        assert (tmp_path / "media").read_bytes() == media.content
 
 
 @pytest.mark.slow
-def test_it_trains_and_shows_runs_in_a_notebook_and_the_stop_button_saves(tmp_path):
+def test_it_trains_and_shows_runs_in_a_notebook(tmp_path):
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     pytest.importorskip("ipykernel")
     options = TOY | {"engine": "threads", "workers": 1}
     cells = [
-        f"import pixelpong\noptions = {options}",
-        "run = pixelpong.train('classic', run='toy', updates=3, **options)\nrun",
-        PRESS_STOP,
+        "import pixelpong",
+        f"run = pixelpong.train('classic', run='toy', updates=3, **{options})\nrun",
         "pixelpong.evaluate(run, 2, workers=1).returns",
         "run.plot()",
         "pixelpong.Run('nowhere')",
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     nbclient.NotebookClient(notebook, allow_errors=True).execute(cwd=str(tmp_path))
-    _, trained, (stopped,), (result,), (shown,), (refused,) = (
-        cell.outputs for cell in notebook.cells
-    )
+    _, trained, (result,), (shown,), (refused,) = (cell.outputs for cell in notebook.cells)
     text = "".join(each["text"] for each in trained[:-1])  # and no piece of HTML a line
     assert text.splitlines()[-1].split("  ")[1] == "update 3"
     assert "update 3, 6 episodes" in trained[-1]["data"]["text/plain"]
-    assert stopped["ename"] == "Stopped"  # a KeyboardInterrupt
-    update = RunDirectory(tmp_path / "toy").checkpoints.load_latest().update
-    assert stopped["evalue"] == f"update {update} is saved; continue with pixelpong.resume('toy')"
-    assert update > 3
     assert result["output_type"] == "execute_result"
     assert "data:image/png" in shown["data"]["text/html"]
     assert refused["traceback"] == [f"RunError: {refused['evalue']}"]

@@ -75,8 +75,6 @@ def test_a_visit_to_the_list_with_the_keyboard_to_a_sweep_and_to_comparisons(sit
     link = page.get_by_role("link", name="Play against it")
     assert link.get_attribute("href") == "#play/sweep-001/classic-0/best"
     require_the_very_frames(page, RunDirectory(site.runs / "sweep-001" / "classic-0"))
-    page.goto(f"{site.url}/#watch/sweep-001/classic-0/3")
-    page.get_by_role("heading", name="Watch sweep-001/classic-0").wait_for()
 
     page.goto(f"{site.url}/#runs")
     page.get_by_label("Compare seed-1").check()
@@ -86,8 +84,7 @@ def test_a_visit_to_the_list_with_the_keyboard_to_a_sweep_and_to_comparisons(sit
     legend = page.locator(f"{RETURN} .legend li")
     legend.nth(1).wait_for()
     assert legend.all_inner_texts() == ["seed-1", HOSTILE]
-    lines = legend.locator("path")
-    dashes = {lines.nth(each).get_attribute("stroke-dasharray") for each in (0, 1)}
+    dashes = {line.get_attribute("stroke-dasharray") for line in legend.locator("path").all()}
     assert len(dashes) == 2, "not told apart by the line"
     table = page.get_by_role("region", name="The runs").inner_text()
     assert ("--batch-size" in table, "environment" in table) == (True, False), "what differs"
@@ -100,8 +97,6 @@ def test_a_visit_to_the_list_with_the_keyboard_to_a_sweep_and_to_comparisons(sit
     band.wait_for(state="attached")
     assert band.get_attribute("opacity") == "0.2"
     assert page.locator(f"{RETURN} .plot path[stroke^='var(--series']").count() == 1 + 2
-    page.get_by_label("Join runs").uncheck()
-    legend.nth(1).wait_for()
     joined = page.evaluate(
         """async () => (await import("/static/charts.js")).joinSeeds([
             [[0, 0], [20, 2], [50, 5], [90, 9]], [[0, 4], [60, 4]], [[20, 0], [45, 3], [99, 8]],
@@ -122,17 +117,9 @@ def test_a_visit_to_a_run(site, open_page):
     page, run = open_page(f"{site.url}/#run/seed-0"), RunDirectory(site.runs / "seed-0")
     page.wait_for_selector(".verdict:has-text('Won: greedy return +18.50')")
     facts = dict(row.split("\n") for row in page.locator(".facts > div").all_inner_texts())
-    assert [*facts][:3] == ["greedy return", "estimated return", "mean of the last 100"]
-    steps = f"{list(run.metrics.read())[-1]['steps']:,}"
-    assert (facts["update"], facts["steps played"]) == ("12", steps)
-    assert page.locator(".health-item").count() >= 1
-    assert page.locator(f"{RETURN} .target-name").all_text_contents() == ["target +18.0"]
+    assert facts["steps played"] == f"{list(run.metrics.read())[-1]['steps']:,}"
     for curve in ("entropy", "kl", "learning_rate", "grad_norm", "steps_per_second"):
         assert page.locator(f"[data-curve={curve}]").get_attribute("data-points") == "12", curve
-    dots = page.locator(f"{RETURN} .plot path[stroke='var(--ink)']").get_attribute("d")
-    assert dots.count("M") == 1, "an evaluation is a dot"
-    page.locator("summary").click()
-    page.wait_for_selector(".config dt:has-text('gae_lambda')")
 
     # The best agent's game plays unasked, and silently.
     page.wait_for_selector(".viewer[data-step]")
@@ -148,8 +135,6 @@ def test_a_visit_to_a_run(site, open_page):
     assert page.evaluate(STEP) == still + 1
     page.get_by_role("button", name="Next point").click()
     assert page.evaluate(STEP) > still
-    for word in ("Play", "Pause", "Play", "Pause"):
-        page.get_by_role("button", name=word, exact=True).click()
     require_the_very_frames(page, run)
     require_fitting_and_accessible(page)
 
@@ -157,9 +142,7 @@ def test_a_visit_to_a_run(site, open_page):
     page.locator(".chooser select").select_option("0")
     page.wait_for_selector(".outcome:has-text('The agent after update 0:')")
     *_, last = play_game(Agents.of_run(run).load("0"), run.config.seed)
-    lost, won = last.points
-    words = f"return {won - lost} ({won} points won, {lost} lost) in {last.step:,} steps."
-    assert words in page.locator(".outcome").inner_text().replace("−", "-")
+    assert f"in {last.step:,} steps." in page.locator(".outcome").inner_text()
 
 
 def require_the_very_frames(page, run) -> None:
@@ -200,8 +183,7 @@ def test_a_visit_to_a_game_with_what_the_agent_expects(site, open_page):
     assert "The club in the package: return" in page.locator(".outcome").inner_text()
     reel = httpx.get(f"{site.url}/api/runs/package/reels/club", timeout=None).json()
     rows = 3 * (np.array(reel["heights"]) + 7) + 3
-    first, second, *_ = reel["expectations"]
-    for expectation in (first, second):
+    for expectation in reel["expectations"][:2]:
         page.get_by_role("button", name="Next time the ball comes").click()
         assert page.evaluate(STEP) == expectation["step"]
         drawn = read_canvas(page, "canvas.choices")[rows, :465]
@@ -330,14 +312,7 @@ def test_a_visit_with_keys_mouse_and_finger(site, open_page):
     assert page.evaluate("scrollY") == 0
     place("touchEnd")
 
-    # Where the mouse rests counts, however quick it was.
-    page.evaluate(
-        """() => {
-          const stage = document.querySelector(".play canvas"), box = stage.getBoundingClientRect();
-          for (const share of [0.6, 0.3]) stage.dispatchEvent(new PointerEvent("pointermove", {
-            clientY: box.y + share * box.height, bubbles: true, isPrimary: true }));
-        }"""
-    )
+    page.mouse.move(box["x"] + 250, box["y"] + 0.3 * box["height"])
     wait_for_paddle(page, 0.3)
     page.evaluate(
         "Object.defineProperty(document, 'hidden', { value: true });"

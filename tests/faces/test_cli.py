@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from accidents import planted, raising
 from toys import toy_config
 
 import pixelpong
@@ -40,9 +41,6 @@ def trained(call, toy_runs, tmp_path) -> Path:
     return tmp_path / "run"
 
 
-# --- help -------------------------------------------------------------------------------------
-
-
 def test_every_help_is_the_recorded_one(call, monkeypatch):
     """With ``PIXELPONG_UPDATE_GOLDEN=1`` it is recorded again; Pythons differ in white space."""
     monkeypatch.setenv("COLUMNS", "80")
@@ -62,7 +60,7 @@ def test_every_help_is_the_recorded_one(call, monkeypatch):
     assert call("help", "train") == helps[lines.index("train --help")]
 
 
-def test_every_help_fits_the_terminal_and_its_examples_parse(call, tmp_path, monkeypatch):
+def test_every_help_fits_a_small_terminal_and_its_examples_parse(call, tmp_path, monkeypatch):
     (tmp_path / "mine.toml").touch()
     monkeypatch.setenv("COLUMNS", "40")
     for name in ("", *COMMANDS):
@@ -77,26 +75,12 @@ def test_every_help_fits_the_terminal_and_its_examples_parse(call, tmp_path, mon
 
 def test_it_tells_its_version_those_of_its_libraries_and_the_machine(call, report):
     told = report("version")
-    assert (told["cores"] >= 1, {*told["machine"]}) == (True, {"processor", "system", "arch"})
     for word in ("--version", "-V", "version"):
         code, out, err = call(word)
         assert (code, err) == (0, "")
         assert out.startswith(f"pixelpong {pixelpong.__version__}\n")
         assert told["versions"]["numpy"] in out
-
-
-@pytest.mark.parametrize(
-    ("limit", "cores"),
-    [("150000 100000", 1), ("400000 100000", 4), ("max 100000", 64), ("", 64), (None, 64)],
-)
-def test_the_limit_of_the_container_holds_if_there_is_one(tmp_path, monkeypatch, limit, cores):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(64))
-    if limit is not None:
-        (tmp_path / "cpu.max").write_text(limit)
-    assert count_cores(tmp_path / "cpu.max") == cores
-
-
-# --- words ------------------------------------------------------------------------------------
+    assert set(told["machine"]) == {"processor", "system", "arch"}
 
 
 def test_words_are_read():
@@ -114,9 +98,6 @@ def test_words_are_read():
     assert parse(["plot", "--out", "x", "--", "-a", "b"])[1] == ["-a", "b"]
 
 
-# --- what the commands do ---------------------------------------------------------------------
-
-
 def test_every_command_finds_a_run_by_the_same_words(report, trained, tmp_path):
     (tmp_path / "package").mkdir()  # an agent in the package has this name
     assert report("resume", "fast-001", "--updates", "13")["run"] == "runs/fast-001"
@@ -126,19 +107,9 @@ def test_every_command_finds_a_run_by_the_same_words(report, trained, tmp_path):
         assert pixelpong.Run(word).path == Path("runs/fast-001")
 
 
-def test_a_named_count_replaces_all_counts_and_the_target_stays(call, tmp_path):
-    target = ["--until-return", "20", "--updates", "3"]
-    assert call("train", *TOY, *target, "--run", "run", "-q")[0] == 0
-    for words, updates, episodes in (("--updates 4", 4, None), ("--episodes 9", None, 9)):
-        assert call("resume", "run", *words.split(), "-q")[0] == 0
-        budget = RunDirectory(tmp_path / "run").config
-        assert (budget.updates, budget.episodes, budget.until_return) == (updates, episodes, 20)
-
-
 @pytest.mark.slow
-def test_an_exported_agent_is_taken_wherever_a_run_is(report, trained):
-    assert report("export", "run", "--out", "b.safetensors")["update"] == 12
-    assert report("export", "champion", "--out", "a.safetensors")["bytes"] > 1e6
+def test_an_exported_agent_is_taken_wherever_a_run_is(report):
+    assert report("export", "champion", "--out", "a.safetensors")["file"] == "a.safetensors"
     words = ["a.safetensors", "--episodes", "1", "--sticky", "0", "--engine", "serial"]
     assert report("evaluate", *words)["returns"] == [21.0]
     assert pixelpong.Policy.load("a.safetensors").algorithm == "ppo"
@@ -150,8 +121,7 @@ def test_a_run_is_shown_with_its_hashes_and_a_damaged_checkpoint_is_found(call, 
     newest = store.load(12)
     assert told["params_sha256"] == newest.card["about"]["params_sha256"]
     assert told["state_sha256"] == fingerprint(newest.arrays)
-    assert (told["update"], told["episodes"], told["config"]["hidden"]) == (12, 36, 8)
-    assert 0 < told["training_seconds"] <= told["total_seconds"]
+    assert (told["update"], told["config"]["hidden"]) == (12, 8)
     lines = call("runs", "run")[1].splitlines()
     assert lines[0].split()[1:6] == ["budget", "spent", "at", "update", "12;"]
     assert f"params       {told['params_sha256']}" in lines
@@ -163,15 +133,16 @@ def test_a_run_is_shown_with_its_hashes_and_a_damaged_checkpoint_is_found(call, 
     assert re.search(r"^damaged +.*000012", out, flags=re.M)
 
 
-def test_evaluate_reports_as_python_does(call, report, trained):
+def test_evaluate_reports_as_python_does_for_a_run_a_path_and_a_policy(call, report, trained):
     words = ["evaluate", "run", "--episodes", "5", "--seed", "3"]
+    ways = "run", pixelpong.Run("run"), pixelpong.Policy.load("run")
     for sampled in (False, True):
         more = ["--sampled"] * sampled
         told = report(*words, *more, "--workers", "2")
-        found = pixelpong.evaluate("run", 5, seed=3, sampled=sampled)
-        assert list(found.returns) == told["returns"]
         out = call(*words, *more, "--engine", "serial")[1]
-        assert out == f"{found}\n"
+        for way in ways:
+            found = pixelpong.evaluate(way, 5, seed=3, sampled=sampled)
+            assert (list(found.returns), f"{found}\n") == (told["returns"], out)
     assert re.search(r"mean return −?\d+\.\d\d \(too few games for an interval\) over 5 games", out)
     assert "update 12: sampled play on ALE/Pong-v5, seed 3" in out
 
@@ -208,25 +179,18 @@ def test_verify_prints_a_table_of_hashes_and_fails_when_the_bits_differ(call, re
     assert (code, "DIFFERENT" in out) == (1, True)
 
 
-# --- what goes wrong --------------------------------------------------------------------------
-
-
 def test_debug_shows_the_traceback_and_the_workers_and_a_bug_is_one_line_too(
     call, trained, monkeypatch
 ):
     assert "Traceback" in call("resume", "none", "--debug")[2]
-
-    def play(self, item, params):
-        if item.update:  # the first thing that is played compiles
-            raise RuntimeError("planted")
-
-    monkeypatch.setattr(Worker, "play", play)
-    code, _, err = call("resume", "run", "--updates", "14")
+    place, error = "pixelpong.play.worker:Worker.play", RuntimeError("planted")
+    with planted(place, "update=13", raising(error)):
+        code, _, err = call("resume", "run", "--updates", "14")
+        debugged = call("resume", "run", "--updates", "14", "--debug")[2]
     assert (code, len(err.splitlines())) == (1, 1)
     assert "Item(purpose='train', seed=0, update=13, index=0" in err
-    err = call("resume", "run", "--updates", "14", "--debug")[2]
-    assert "In the worker:" in err
-    assert 'raise RuntimeError("planted")' in err
+    assert "In the worker:" in debugged
+    assert "raise error" in debugged
     monkeypatch.setattr(RunDirectory, "__init__", lambda *_: 1 / 0)
     code, _, err = call("plot", "run")
     assert (code, len(err.splitlines())) == (1, 1)
@@ -234,7 +198,29 @@ def test_debug_shows_the_traceback_and_the_workers_and_a_bug_is_one_line_too(
     assert "--debug" in err
 
 
-# --- the terminal -----------------------------------------------------------------------------
+TRAIN, FULL = f"train {' '.join(TOY)} --updates 100000 --run run", "No space left on device"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "where", "error"),
+    [(TRAIN, "| head -1", ""), *((it, "> /dev/full", FULL) for it in (TRAIN, "", "--help", "-V"))],
+)
+def test_when_stdout_fails_it_ends_with_one_line_and_everything_saved(
+    tmp_path, words, where, error
+):
+    line = f"env -u PYTHONUNBUFFERED {shlex.join(PIXELPONG)} {words} {where}"
+    done = subprocess.run(
+        ["bash", "-c", f"{line}; exit ${{PIPESTATUS[0]}}"],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert re.fullmatch(f"pixelpong: error: .*{error}.*\n" if error else "", done.stderr)
+    if words == TRAIN:
+        run = RunDirectory(tmp_path / "run")
+        updates = [line["update"] for line in run.metrics.read()]
+        assert run.checkpoints.updates()[-1] == (updates[-1] if updates else 0)
+        assert updates or error
 
 
 PRINTING = [
@@ -244,45 +230,27 @@ PRINTING = [
     "tournament perfect person --games 2 --points 1 --workers 1",
     "verify --max-frames 300 --updates 1 --presets classic --engines serial",
 ]  # fmt: skip
+SERVING = {"dashboard", "watch", "play"}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("line", PRINTING, ids=lambda line: line[:20])
-def test_a_reader_that_has_gone_ends_any_command_in_silence(
-    line, trained, tmp_path, monkeypatch, capsys
-):
-    read_end, write_end = os.pipe()
-    os.close(read_end)
+def test_a_reader_that_has_gone_ends_any_command_in_silence(trained, tmp_path, monkeypatch, capsys):
+    assert {line.split()[0] for line in PRINTING} == {*COMMANDS, "help"} - SERVING
     sweep = create_sweep(tmp_path / "s", [toy_config("classic", updates=1)])
     train(read_sweep(sweep)[0].run)
-    with contextlib.suppress(BrokenPipeError), os.fdopen(write_end, "w") as gone:
-        monkeypatch.setattr(sys, "stdout", gone)
-        assert (main(line.split()), sys.stdout) == (1, None)
-    assert capsys.readouterr().err == ""
-    serving = {"dashboard", "watch", "play"}
-    assert {each.split()[0] for each in PRINTING} - {"help"} == {*COMMANDS} - serving
+    for line in PRINTING:
+        ended, (read_end, write_end) = None, os.pipe()
+        os.close(read_end)
+        with contextlib.suppress(BrokenPipeError), os.fdopen(write_end, "w") as gone:
+            monkeypatch.setattr(sys, "stdout", gone)
+            ended = main(line.split()), sys.stdout
+        assert (ended, capsys.readouterr().err) == ((1, None), ""), line
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "words", [[], ["--help"], ["train", *TOY, "--updates", "2", "--run", "run", "-q"]]
-)
-def test_output_that_cannot_be_written_is_one_line_and_what_was_trained_is_saved(words, tmp_path):
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [*PIXELPONG, *words], cwd=tmp_path, env=environment,
-            stdout=full, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-    assert done.returncode == 1
-    assert re.fullmatch("pixelpong: error: .*No space left on device.*\n", done.stderr)
-    if "train" in words:
-        assert RunDirectory(tmp_path / "run").checkpoints.updates()[-1] == 2
-
-
-@pytest.mark.slow
-def test_no_name_of_a_run_reaches_the_terminal_as_control_codes(call, toy_runs):
-    run = "some/\x1b[2Jx\ny\u202eabc\udcff[red]z"
+@pytest.mark.parametrize("name", ["\x1b[2Jx", "a\nb", "\u202eabc", "\udcff", "[red]x"])
+def test_no_name_of_a_run_reaches_the_terminal_as_control_codes(name, call, toy_runs):
+    run = f"some/{name}"
     shutil.copytree(toy_runs["classic"], run)
     for line in (
         "runs", "plot", "evaluate --episodes 1", "resume", "resume --updates 13", "export",
@@ -297,8 +265,18 @@ def test_no_name_of_a_run_reaches_the_terminal_as_control_codes(call, toy_runs):
 
 def test_a_terminals_lines_break_between_words_and_commands_can_be_pasted():
     command = "pixelpong resume runs/a-run-with-a-name --total-timesteps 10000000"
-    text = f"saved in runs/a-run-with-a-name; continue with:\n  {command}\n" + "word " * 40
-    lines = fold(text, 40).split("\n")
-    assert max(len(line) for line in lines if command not in line) <= 40
-    assert f"  {command}" in lines
-    assert not any(line.endswith(("-", "runs/")) for line in lines)
+    *lines, pasted = fold("with-a-hyphen " * 20 + f"\n  {command}", 40).split("\n")
+    assert (len(lines), pasted) == (10, f"  {command}")
+    assert max(map(len, lines)) <= 40
+    assert all(line.endswith("-hyphen") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("limit", "cores"),
+    [("150000 100000", 1), ("400000 100000", 4), ("50000 100000", 1), ("max 100000", 64), ("", 64)],
+)
+def test_the_cores_are_those_that_a_container_allows(tmp_path, monkeypatch, limit, cores):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(64))
+    assert count_cores(tmp_path / "cpu.max") == 64, "without control groups"
+    (tmp_path / "cpu.max").write_text(limit)
+    assert count_cores(tmp_path / "cpu.max") == cores

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
+import signal
 
 import numpy as np
 import pytest
+from accidents import planted
 
 from pixelpong.agent.choice import Agents
 from pixelpong.agent.game import play_game
-from pixelpong.agent.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS
+from pixelpong.agent.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
 from pixelpong.config.protocols import PROTOCOLS
 from pixelpong.faces.look import film as look
 from pixelpong.faces.look.film import draw_overlay, make_film
-from pixelpong.items import DOWN, UP
 from pixelpong.play.networks import APPEARED, OFF, STAYED, VANISHED
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.words import signed
@@ -25,6 +27,8 @@ ImageDraw = pytest.importorskip("PIL.ImageDraw")
 
 RATE = 15
 """Decisions a second in ALE/Pong-v5."""
+
+PLAIN = {"has_overlay": False, "scale": 3, "speed": 1.0, "seconds": None}
 
 
 @pytest.fixture(scope="module", params=["fast", "classic"])
@@ -37,15 +41,15 @@ def agent(request, toy_runs):
 def films(toy_runs, tmp_path_factory):
     """A game, its moments and its films with their reports, made once."""
     agent = Agents.of_run(RunDirectory(toy_runs["fast"])).load()
-    folder = tmp_path_factory.mktemp("films")
     play = functools.partial(play_game, agent, 3)
+    folder = tmp_path_factory.mktemp("films")
     made = {"agent": agent, "moments": list(play()), "folder": folder}
-    defaults = {"has_overlay": False, "scale": 3, "speed": 1.0, "seconds": None}
     for name, changes in {
-        "plain.gif": {"scale": 1}, "plain.mp4": {}, "fast.gif": {"scale": 1, "speed": 7.0},
-        "overlay.gif": {"has_overlay": True, "seconds": 5.0},
-    }.items():  # fmt: skip
-        made[name] = make_film(agent, play, "a game", folder / name, **defaults | changes)
+        "plain.gif": {"scale": 1},
+        "plain.mp4": {},
+        "overlay.gif": {"has_overlay": True, "seconds": 3.0},
+    }.items():
+        made[name] = make_film(agent, play, "a game", folder / name, **PLAIN | changes)
     return made
 
 
@@ -71,29 +75,17 @@ def enlarged(moment, scale):
     return moment.frame.repeat(scale, axis=0).repeat(scale, axis=1)
 
 
-# What is in the file
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "scale"), [("plain.gif", 1), ("overlay.gif", 3), ("fast.gif", 1)])
-def test_a_gif_has_the_emulators_pixels_at_their_time_and_delays_that_browsers_respect(
-    films, name, scale
-):
-    report, pictures = films[name], list(decode(films["folder"] / name))
-    delays = [delay for _, delay in pictures]
-    assert min(delays) >= 20
-    assert sum(delays) / 1000 == pytest.approx(report["seconds"], abs=0.01)
-    top = look.TITLE * scale if name == "overlay.gif" else 0
-    if name == "fast.gif":
-        shown = [(sum(delays) - 970, films["moments"][-1])]  # it stays for a second
-        assert report["steps"] == len(films["moments"]) - 1
-    else:
-        moments = films["moments"][: 5 * RATE]
-        shown = [(1000 * (number + 0.5) / RATE, moment) for number, moment in enumerate(moments)]
-        assert len({moment.frame.tobytes() for moment in moments}) > 10
-    for time, moment in shown:
-        frame = shown_at(pictures, time)[top : top + 210 * scale, : 160 * scale]
+@pytest.mark.parametrize(("name", "scale", "end"), [("plain.gif", 1, None), ("overlay.gif", 3, 45)])
+def test_pixels_are_those_of_the_emulator(films, name, scale, end):
+    pictures, moments = list(decode(films["folder"] / name)), films["moments"][:end]
+    assert films[name]["steps"] == moments[-1].step
+    row = look.TITLE * scale if name == "overlay.gif" else 0
+    for moment in moments:
+        picture = shown_at(pictures, 1000 * (moment.step + 0.5) / RATE)
+        frame = picture[row : row + 210 * scale, : 160 * scale]
         np.testing.assert_array_equal(frame, enlarged(moment, scale))
+    assert len({moment.frame.tobytes() for moment in moments}) > 10
 
 
 def test_an_mp4_has_a_frame_for_each_step_stays_at_the_end_and_looks_like_the_game(films):
@@ -110,69 +102,69 @@ def test_an_mp4_has_a_frame_for_each_step_stays_at_the_end_and_looks_like_the_ga
     assert content.index(b"moov") < content.index(b"mdat"), "cannot be played while it loads"
     assert (frames[0].colorspace, frames[0].color_range) == (6, 1)  # BT.601, a video's range
     for number in (0, 20, -1):
-        wanted = enlarged(moments[number], 3).astype(int)
-        difference = frames[number].to_ndarray(format="rgb24") - wanted
+        drawn = frames[number].to_ndarray(format="rgb24")
+        difference = drawn - enlarged(moments[number], 3).astype(int)
         assert np.abs(np.median(difference, axis=(0, 1))).max() <= 3
         assert np.abs(difference[::3, ::3]).mean() < 4
 
 
-def test_a_film_runs_at_the_speed_of_the_game(films, tmp_path):
+def test_a_film_runs_at_the_speed_of_the_game_with_delays_that_browsers_respect(films, tmp_path):
     for name, speed, rate, every in (
         ("ALE/Pong-v5", 1.0, 15, 1), ("ALE/Pong-v5", 0.1, 1.5, 1), ("Pong-v0", 1.0, 20, 1),
         ("PongNoFrameskip-v4", 1.0, 30, 2), ("ALE/Pong-v5", 10.0, 50, 3),
     ):  # fmt: skip
         agent = dataclasses.replace(films["agent"], protocol=PROTOCOLS[name])
         play, path = functools.partial(play_game, agent, 3), tmp_path / "film.gif"
-        how = {"has_overlay": False, "scale": 1, "speed": speed, "seconds": 7.01 / rate}
+        how = PLAIN | {"scale": 1, "speed": speed, "seconds": 7.01 / rate}
         report = make_film(agent, play, "a game", path, **how)
         assert (report["frames_per_second"], report["steps"]) == (rate, 6 * every)
+        delays = [delay for _, delay in decode(path)]
+        assert min(delays) >= 20
+        assert sum(delays) / 1000 == pytest.approx(report["seconds"], abs=0.01)
         assert rate * every * sum(PROTOCOLS[name].frame_skips) / 2 == pytest.approx(60 * speed)
 
 
-# The overlay
-
-
-def test_the_panel_writes_what_happens_marks_the_action_and_draws_bars(agent, monkeypatch):
+def test_the_panel_has_the_legends_words_and_bars_as_long_as_probabilities(agent, monkeypatch):
     written, draw = [], ImageDraw.ImageDraw.text
     note = lambda pen, at, text, *how: written.append(text) or draw(pen, at, text, *how)  # noqa: E731
     monkeypatch.setattr(ImageDraw.ImageDraw, "text", note)
-    moments, actions = play_game(agent, 3, explains_every=7), agent.make_network().actions
-    explained = [moment for moment in moments if moment.explanation and moment.action is not None]
-    for moment in explained:
+    sees_all = agent.algorithm == "ppo"
+    states = {name for state, name in PIXEL_NAMES.items() if sees_all or state != STAYED}
+    actions = agent.make_network().actions
+    moments = [moment for moment in play_game(agent, 3, explains_every=7) if moment.explanation]
+    assert len(moments) > 5
+    for moment in moments:
         written.clear()
         picture = np.asarray(draw_overlay(moment, agent, "a game", 3))
         lost, won, explanation = *moment.points, moment.explanation
         words = ["a game", "opponent", f"{lost}", "agent", f"{won}", "step", f"{moment.step}"]
         assert written[:7] == words
-        assert ("stayed" in written) == (agent.algorithm == "ppo")
-        assert written[written.index(">") + 1] == ACTION_NAMES[moment.action]
+        assert {"for up", "for down", *states} <= {*written}
+        assert ("stayed" in written) == sees_all
+        names = [line for line in written if line in ACTION_NAMES.values()]
+        assert names == [ACTION_NAMES[action] for action in actions]
+        if moment.action is not None:
+            assert written[written.index(">") + 1] == ACTION_NAMES[moment.action]
         assert {t for t in written if "%" in t} == {f"{p:.0%}" for p in explanation.probabilities}
         assert explanation.value is None or signed(explanation.value, 2) in written
         bars = picture[: 3 * 115, 3 * 160 :]
         for action, p in zip(actions, explanation.probabilities, strict=True):
-            length = (bars == look.ACTIONS[action]).sum(axis=1).max()
-            assert length == pytest.approx(112 * 3 * p, abs=1)
-    assert len(explained) > 5
+            longest = (bars == look.ACTIONS[action]).sum(axis=1).max()
+            assert longest == pytest.approx(3 * 112 * p, abs=1)
 
 
 def test_the_panel_has_the_colours_of_the_legend_and_shapes_of_its_own():
     colours = look.list_colours()
-    assert len(colours) < 256, "one is left for a GIF"
     stamped = {state: look.INK + state for state in PIXEL_COLOURS}
     for places, legend in ((look.ACTIONS, ACTION_COLOURS), (stamped, PIXEL_COLOURS)):
         assert {key: "#" + bytes(colours[place]).hex() for key, place in places.items()} == legend
     for unit in range(2, 11):
-        stamps = look.make_stamps(unit)
-        shapes = stamps != look.PAPER
+        shapes = look.make_stamps(unit) != look.PAPER
         assert len({shapes[state].tobytes() for state in (OFF, STAYED, APPEARED, VANISHED)}) == 4
         up, down = shapes[4:8], shapes[8:]
         assert (up == up[0]).all()
         assert (down == down[0]).all()
         assert (up[0] != down[0]).any()
-        assert (stamps[7].max(), stamps[8].max()) == (look.ACTIONS[UP], look.ACTIONS[DOWN])
-
-
-# The command
 
 
 def test_the_command_makes_the_film_that_was_asked_for(toy_runs, tmp_path, call, report):
@@ -180,7 +172,20 @@ def test_the_command_makes_the_film_that_was_asked_for(toy_runs, tmp_path, call,
     told = report(*words, "--checkpoint", "0", "--episode", "5", "--out", "film.gif")
     assert (told["bytes"], told["frames"]) == ((tmp_path / "film.gif").stat().st_size, 30)
     assert told["title"] == "fast, update 0, greedy episode 5"
-    assert call(*words)[1].startswith(f"{toy_runs['fast']}/videos/update-")
-    words[1] = "champion"  # an agent without a run has no folder of its own
-    assert call(*words)[0] == 0
+    out = call(*words)[1]
+    assert out.startswith(f"{toy_runs['fast']}/videos/update-")
+    said = r": 2\.0 s, fast, .* greedy episode 0, opponent .* agent after 29 steps\n"
+    assert re.search(said, out)
+    # An agent without a run has no folder of its own.
+    assert call("record", "champion", "--scale", "1", "--seconds", "0.1")[0] == 0
     assert {path.suffix for path in tmp_path.iterdir()} == {".gif", ".mp4"}
+
+
+def test_ctrl_c_leaves_what_was_there(toy_runs, tmp_path, call):
+    path = tmp_path / "film.mp4"
+    path.write_text("older")
+    place = "pixelpong.faces.look.film:draw_overlay"
+    with planted(place, 10, lambda: signal.raise_signal(signal.SIGINT)):
+        ended = call("record", toy_runs["fast"], "--out", path, "--overlay")
+    assert ended == (130, "", "pixelpong: interrupted\n")
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [(path.name, "older")]

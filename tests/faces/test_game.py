@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,20 +12,23 @@ from web_client import serving
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from pixelpong.agent.file import load_shipped
+from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Controller, play_game
 from pixelpong.agent.legend import ACTION_NAMES
 from pixelpong.config.protocols import find_protocol
 from pixelpong.env.duel import DuelEmulator
 from pixelpong.env.pong import Emulator
 from pixelpong.faces.page.game import AGAINST_RULES, SERVE_FRAMES, Game, Message
-from pixelpong.items import DOWN, STAY, UP
+from pixelpong.items import DOWN, NUM_PIXELS, STAY, UP
 from pixelpong.schema import decode
 from pixelpong.seeding import make_rng
 
 
 def make_agent(environment="ALE/Pong-v5"):
-    return replace(load_shipped("beginner"), protocol=find_protocol(environment))
+    rng = np.random.default_rng(1)
+    shapes = {"W1": (NUM_PIXELS, 5), "W2": 5}
+    params = {name: rng.normal(size=size).astype(np.float32) for name, size in shapes.items()}
+    return Agent(params, "reinforce", find_protocol(environment), {"update": 1})
 
 
 def run_until(game, condition) -> int:
@@ -42,7 +45,7 @@ def test_an_agents_hand_plays_frame_by_frame_the_bits_of_an_evaluation(environme
     """Held actions, sticky coins, frame skips drawn: all as in one call a step."""
     agent = make_agent(environment)
     controller = Controller(agent, make_rng(7, "evaluate", 0, 2))
-    emulator = Emulator(replace(agent.protocol, frame_skips=(1, 1), sticky=0.0))
+    emulator = Emulator(dataclasses.replace(agent.protocol, frame_skips=(1, 1), sticky=0.0))
 
     def show_frames():
         while not emulator.is_over:
@@ -89,7 +92,7 @@ def test_a_persons_moves_never_stick_and_mouse_and_keys_take_turns(tape):
 
 def test_the_person_serves_by_key_and_one_who_forgets_to_is_not_charged_for_it():
     agent = make_agent()
-    agent.params["W1"][:] = 0  # it goes one way for ever
+    agent.params["W1"][:] = 0  # it goes up for ever
     game = Game(agent, make_rng(3, "play"))
 
     def win_a_point():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from collections import Counter
@@ -26,7 +25,7 @@ ODD_WORDS = (
     "a\0b", "\n", "a\nb", "\x1b[31m", "\udcff", "a" * 300, "b" * 100_000, "-", "--", "---", "=",
     "--=", "run", "none", "latest", "2,", ",", "1,1", "0-99999999999", "all", "curve", "svg",
     "serial", "classic", "fast", "Pong-v0", "ppo", "true", "no", "film.gif", "mine.toml",
-    "bad.toml", "fifo", "{}", "%s", "$HOME", "*", "'", '"', "\\",
+    "bad.toml", "{}", "%s", "$HOME", "*", "'", '"', "\\",
 )  # fmt: skip
 
 FLAGS = {name: [each.flag for each in flags_of(name)] for name in COMMANDS}
@@ -48,17 +47,12 @@ def command_lines(draw: st.DrawFn) -> list[str]:
     return words
 
 
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    """A folder with files of options, good and bad."""
+@pytest.mark.slow
+@quick_and_soak(200, 100_000)
+def test_any_words_are_understood_or_refused_in_one_line(number, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("mine.toml").write_text('hidden = 2\nenvironment = "Pong-v0"\n')
     Path("bad.toml").write_text("hidden = [")
-
-
-@pytest.mark.slow
-@quick_and_soak(500, 100_000)
-def test_any_words_are_understood_or_refused_in_one_line(number, place):
     found = Counter()
 
     def understand(words):
@@ -76,14 +70,13 @@ def test_any_words_are_understood_or_refused_in_one_line(number, place):
         found[refuse_or_read(lambda: understand(words), words) is REFUSED] += 1
 
     for_examples(number, command_lines(), check)
-    assert min(found.values()) > 0.05 * number
+    assert min(found[True], found[False]) > 0.05 * number
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "words", [[b"evaluate", b"\xff\xfe"], [b"train", b"--bath-size", b"a\n\x1b" * 30_000]],
-    ids=["evaluate", "train"],
-)  # fmt: skip
+    "words", [[b"evaluate", b"\xff\xfe"], [b"train", b"a\nb", b"\x1b" * 100_000]], ids=len
+)
 def test_a_process_that_is_given_any_bytes_says_one_line_in_ascii(tmp_path, words):
     """As a shell hands them over, where the terminal knows no letters but those of ASCII."""
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
@@ -91,6 +84,8 @@ def test_a_process_that_is_given_any_bytes_says_one_line_in_ascii(tmp_path, word
         [sys.executable, "-m", "pixelpong", *words],
         cwd=tmp_path, capture_output=True, env=environment, timeout=60, check=False,
     )  # fmt: skip
-    assert (done.returncode in (1, 2), done.stdout) == (True, b"")
-    assert re.fullmatch(rb"pixelpong: error: [ -~]+\n", done.stderr), done.stderr[:500]
-    assert len(done.stderr) <= MAX_LINE
+    assert (done.returncode in (1, 2), done.stdout) == (True, b""), done.stderr[-500:]
+    assert done.stderr.startswith(b"pixelpong: error: "), done.stderr[:500]
+    (line,) = done.stderr.decode("ascii").splitlines()
+    assert len(line) <= MAX_LINE
+    assert line.isprintable()

@@ -1,4 +1,4 @@
-"""Pictures of runs: what they show is what the files say, and every refusal is one line."""
+"""Pictures of runs: what they show is what the files say."""
 
 from __future__ import annotations
 
@@ -32,55 +32,58 @@ def curves(make_run):
     return make
 
 
-# Files
+@pytest.fixture
+def fast(toy_runs, tmp_path):
+    """A copy that may be damaged."""
+    return Record.read(shutil.copytree(toy_runs["fast"], tmp_path / "fast"))
 
 
 @pytest.mark.slow
-def test_a_picture_is_the_same_bytes_whatever_the_users_own_settings(toy_runs):
+@pytest.mark.parametrize(
+    ("format", "begin"), [("png", b"\x89PNG\r"), ("svg", b"<?xml"), ("pdf", b"%PDF-")]
+)
+def test_a_picture_is_the_same_bytes_whatever_the_users_own_settings(toy_runs, format, begin):
     import matplotlib
 
     runs = [Record.read(toy_runs["fast"])]
-    for format, begin in (("png", b"\x89PNG\r"), ("svg", b"<?xml"), ("pdf", b"%PDF-")):
-        first = plots.draw_plot(runs, "curve", format)
-        with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "savefig.dpi": 10}):
-            assert plots.draw_plot(runs, "curve", format) == first
-            assert matplotlib.rcParams["font.size"] == 30
-        assert first.startswith(begin)
-        assert not any(word in first for word in (b"Date", b"<dc:date>"))
+    first = plots.draw_plot(runs, "curve", format)
+    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "savefig.dpi": 10}):
+        assert plots.draw_plot(runs, "curve", format) == first
+        assert matplotlib.rcParams["font.size"] == 30
+    assert first.startswith(begin)
+    assert not any(word in first for word in (b"Date", b"<dc:date>"))
 
 
-@pytest.mark.parametrize("name", ["_a$b$c名前", "classic"])
-def test_any_name_can_stand_in_a_legend_and_two_of_one_name_are_told_apart(
-    toy_runs, tmp_path, name
-):
+def test_the_command_writes_in_the_run_or_the_file_that_is_named(fast, tmp_path, call, report):
+    default, file = fast.path / "plots/curve.png", tmp_path / "health.svg"
+    assert call("plot", fast.path) == (0, f"{default}\n", "")
+    assert report("plot", fast.path, "--kind", "health", "--out", file) == {"file": str(file)}
+    assert (default.is_file(), file.is_file()) == (True, True)
+
+
+@pytest.mark.parametrize("name", ["_hidden", "a$b$c", "名前", "classic"])
+def test_any_name_can_stand_in_a_legend_even_twice(toy_runs, tmp_path, name):
     odd = Record.read(shutil.copytree(toy_runs["fast"], tmp_path / name))
     figure = figure_of("curve", odd, Record.read(toy_runs["classic"]))
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert len({*labels}) == 2
     assert labels[0].strip().replace("\\$", "$") == name
     with plots.house_style():
-        plots.render(figure, "png")
+        assert plots.render(figure, "png")
 
 
-# Damaged
-
-
-def test_damaged_lines_do_no_harm(toy_runs, tmp_path):
-    run = Record.read(shutil.copytree(toy_runs["fast"], tmp_path / "fast")).run
+def test_damaged_lines_do_no_harm(fast):
     lines = (
         {"update": 99, "steps": "many", "entropy": [], "timing": 3},
         {"update": 99, "steps": 10**400, "entropy": True, "timing": {"busy_share": None}},
         {"update": 99, "steps": 1, "episode_return": 1, "point_ends": [3, 2], "point_rewards": [1]},
         {"update": 12, "mean_return": 1, "ci95": "wide", "episode_return": {}},
     )
-    for file in (run.metrics, run.episodes, run.evaluations):
+    for file in (fast.run.metrics, fast.run.episodes, fast.run.evaluations):
         with file.path.open("a") as out:
             out.writelines(json.dumps(line) + "\nrubbish\n[]\n" for line in lines)
     for kind in plots.KINDS:
-        assert figure_of(kind, Record.read(run.path)).axes
-
-
-# What they show
+        assert figure_of(kind, Record.read(fast.path)).axes
 
 
 def test_seeds_are_one_line_as_far_as_all_of_them_go_and_copies_count_once(curves):
@@ -116,7 +119,7 @@ def test_a_sweep_shows_wins_and_their_times(curves):
     assert list(times.get_lines()[0].get_xdata()) == [9.0] * 3
 
 
-def test_a_runs_pictures_have_its_episodes_its_evaluations_and_its_own_panels(toy_runs, mode):
+def test_the_pictures_of_a_run_have_what_its_algorithm_has(toy_runs, mode):
     run = Record.read(toy_runs[mode])
     axes = figure_of("curve", run).axes[0]
     (dots,) = (line for line in axes.get_lines() if line.get_marker() == ".")

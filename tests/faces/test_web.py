@@ -9,7 +9,6 @@ import json
 import multiprocessing
 import os
 import re
-import shutil
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +22,6 @@ from waiting import wait_until
 from web_client import OWN, ask_app, serving
 
 from pixelpong.agent.choice import Agents
-from pixelpong.errors import ConfigError
 from pixelpong.faces.look.reel import make_reel
 from pixelpong.faces.page.library import Library
 from pixelpong.faces.page.server import HEADERS, Guard, make_app
@@ -60,18 +58,16 @@ def make_lines(path, updates):
     return run
 
 
-# ---- what is told
-
-
 def test_the_list_and_the_run_say_where_it_stands(run, ask):
     told = ask("/api/runs/fast").json()
     (listed,) = ask("/api/runs").json()["runs"]
     assert listed == {"id": "fast"} | json.loads(json.dumps(Record.read(run.path).to_dict()))
     assert listed.items() <= told.items()
-    assert told["config"] == vars(run.config)
-    assert [each["which"] for each in told["agents"]] == [*map(str, run.list_agents())]
-    newest = told["agents"][-1]
-    assert (newest["steps"], newest["strength"]) == (listed["steps"], "club")  # of the evaluation
+    assert (told["config"], told["machine"]) == (vars(run.config), run.machine)
+    words = {line["update"]: "club" for line in run.evaluations.read()}  # of the evaluation
+    assert [(each["which"], each["strength"]) for each in told["agents"]] == [
+        (str(update), words.get(update, "untrained")) for update in run.list_agents()
+    ]
     assert told["best"] == str(run.checkpoints.find_best())
     assert told["health"][0].keys() == {"level", "title", "text", "advice"}
     agents = ask("/api/runs/package").json()["agents"]
@@ -89,32 +85,25 @@ def test_long_runs_are_thinned_keep_their_last_line_and_have_no_odd_numbers(tmp_
 
 
 def test_each_run_has_an_id_and_none_of_them_stops_the_list(tmp_path):
-    """Names that are odd or taken are marked; runs may begin, be damaged, lie elsewhere."""
+    """Names that are odd or taken are marked; runs may be damaged or lie elsewhere."""
     odd = ("package", "a b", "a?b", "<script>", "-x", ".hidden", "a%2fb", "a,b", "ends\udcff")
     sound = ("fast-001", "größe-1", "s/reels")
     folder, other = tmp_path / "runs", tmp_path / "elsewhere/fast-001"
     for name in ("", other, "no-sweep/run", *sound, *odd):
         make_lines(folder / name, [1])
-    RunDirectory.create(folder / "begins", toy_config("fast"))
-    for name, content in (("half", '{"format": 1, "con'), ("foreign", '{"format": 99}')):
+    for name in ("half", "pipe"):
         (folder / name).mkdir()
-        (folder / name / "config.json").write_text(content)
-    (folder / "file").write_text("no run")
-    (folder / "pipe").mkdir()
+    (folder / "half/config.json").write_text('{"format": 1, "con')
     os.mkfifo(folder / "pipe/config.json")
     (folder / "s" / SWEEP_FILE).write_text("")
     for name, target in (("loop", folder / "loop"), ("linked", folder / "s/reels"), ("far", other)):
         (folder / name).symlink_to(target)
     shelf = Library(folder, other)
     ask = functools.partial(ask_app, make_app(shelf))
-
-    def list_problems():
-        return {each["id"]: each["problem"] for each in ask("/api/runs").json()["runs"]}
-
-    listed = list_problems()
+    listed = {each["id"]: each["problem"] for each in ask("/api/runs").json()["runs"]}
     plain = {name for name in listed if "~" not in name}
-    assert plain == {*sound, "linked", "far", "begins", "half", "foreign"}
-    assert {name for name in plain if listed[name]} == {"half", "foreign"}
+    assert plain == {*sound, "linked", "far", "half"}
+    assert [name for name in plain if listed[name]] == ["half"]
     assert len(listed) == len(plain) + len(odd) + 2, "the folder itself, and the one from elsewhere"
     for run_id, problem in listed.items():
         assert run_id in plain or re.fullmatch(r"[\w.-]*~[0-9a-f]{8}", run_id)
@@ -126,11 +115,6 @@ def test_each_run_has_an_id_and_none_of_them_stops_the_list(tmp_path):
     several = shelf.compare("fast-001,s,gone")
     assert [each["id"] for each in several["runs"]] == ["s/reels", "fast-001"], "a sweep's runs"
     assert len(several["settings"][0]["runs"]) == 1, "of copies one"
-    shutil.rmtree(folder / "fast-001")
-    assert ask("/api/runs/fast-001").status_code == 404
-    assert listed.keys() - list_problems().keys() == {"fast-001"}
-    make_lines(folder / "fast-001", [1, 2, 3, 4])
-    assert ask("/api/runs/fast-001").json()["update"] == 4
 
 
 def test_looking_stops_no_training_from_beginning(tmp_path):
@@ -140,9 +124,6 @@ def test_looking_stops_no_training_from_beginning(tmp_path):
     while looker.is_alive():
         with run.lock():  # raises if another has it
             pass
-
-
-# ---- the process that plays
 
 
 @pytest.mark.slow
@@ -176,8 +157,6 @@ def test_a_game_that_is_under_way_ends_with_the_server(tmp_path):
         assert asked.exception() or asked.result().status_code == 404
     assert wait_until(lambda: set(multiprocessing.active_children()) <= others)
 
-
-# ---- who is served
 
 HOSTS = [
     "", " ", "null", "*", f"*:{PORT}", "evil.example", f"evil.example:{PORT}", f"0.0.0.0:{PORT}",
@@ -287,22 +266,12 @@ def test_nobody_is_served_without_the_token(ask, monkeypatch):
     check(ask("/", host="evil.example"), 401)
 
 
-# ---- the address, start and end
-
-
-def test_a_port_that_is_taken_is_passed_over_with_a_line_and_no_address_refused_in_one(tmp_path):
+def test_a_port_that_is_taken_is_passed_over_with_a_line(tmp_path):
     with serving(tmp_path) as one, serving(tmp_path, port=one.port) as two:
         assert two.told[0] == f"port {one.port} is taken; using {two.port}"
         assert not any("token" in line for line in two.told)
         for served in (one, two):
             assert httpx.get(f"{served.url}/api/runs").json() == {"runs": []}
-    for host, words in (
-        ("192.0.2.1", "cannot listen on 192.0.2.1:0: Cannot assign"),
-        (300 * "x", "cannot listen on x{60}:0: .*; choose another --host"),
-    ):
-        with pytest.raises(ConfigError, match=words) as caught, serving(tmp_path, host=host):
-            pass
-        assert "\n" not in str(caught.value)
 
 
 @promise("the page")
@@ -331,12 +300,9 @@ def test_the_browser_is_opened_silently_at_an_agents_file(run, tmp_path, monkeyp
         assert wait_until(lambda: seen.exists() and seen.read_text().endswith("\n"))
         url = seen.read_text().strip()
         assert any(url in line for line in served.told)
-        pattern = rf"{served.url}/#play/(mine.safetensors~[0-9a-f]{{8}})/best"
-        name = re.fullmatch(pattern, url)[1]
-        told = httpx.get(f"{served.url}/api/runs/{name}").json()
-        assert [(each["which"], told["name"]) for each in told["agents"]] == [("best", file.name)]
+        name = url.removeprefix(f"{served.url}/#play/").removesuffix("/best")
+        assert re.fullmatch("mine.safetensors~[0-9a-f]{8}", name)
+        reel = httpx.get(f"{served.url}/api/runs/{name}/reels/best", timeout=None).json()
+        assert reel["steps"] == len(reel["actions"]) > 1
         assert httpx.get(f"{served.url}/api/runs").json() == {"runs": []}
-    monkeypatch.setenv("BROWSER", "/no/such/browser")
-    with serving(tmp_path, opens_browser=True, view="play") as served:
-        assert any("/#play/package/best" in line for line in served.told)
     assert capfd.readouterr() == ("", "")
