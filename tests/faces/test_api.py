@@ -28,7 +28,7 @@ def toy(tmp_path):
 def test_the_public_names_are_these():
     names = {
         "Config", "Evaluation", "PixelpongError", "Policy", "Run", "evaluate", "load_preset",
-        "make_env", "preset_names", "resume", "train", "training",
+        "make_env", "make_two", "make_vec", "preset_names", "resume", "train", "training",
     }  # fmt: skip
     assert {*pixelpong.__all__} == {*dir(pixelpong)} - {"__version__"} == names
     for name in names:

@@ -25,7 +25,7 @@ SOUND = {
     "kl": [0.03] * SIZE,
 }
 LATE = {"steps": [1e5 * i for i in range(SIZE)]}
-NO_GAIN = [-19.0] * SIZE
+NO_GAIN = [-19] * SIZE  # whole numbers
 
 
 def ended_with(name, value):

@@ -63,7 +63,8 @@ def assess(record: Record) -> list[Finding]:
         steps, returns = record.curve("mean_return_100")
     strength = returns[-1] if len(returns) else math.nan
     is_late = steps > steps.max(initial=0) - STALLED_STEPS
-    before, since = (returns[each].max(initial=-math.inf) for each in (~is_late, is_late))
+    floats = returns.astype(np.float64)  # whole numbers have no infinity
+    before, since = (floats[each].max(initial=-math.inf) for each in (~is_late, is_late))
 
     found = []
     if entropy < ENTROPY_GONE and not strength >= STRONG_RETURN:
