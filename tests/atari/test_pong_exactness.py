@@ -20,6 +20,7 @@ from pixelpong.config.protocols import find_protocol
 from pixelpong.env.native import NativeConsole
 from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import preprocess
+from pixelpong.faces.envs.picture import GREYS
 from pixelpong.items import DOWN, STAY, UP
 
 GAMES = ["ALE/Pong-v5", "Pong-v0"]
@@ -76,6 +77,7 @@ def test_all_128_colours_are_those_of_ale():
             ale.act(0)
             picture = ale.getScreen()
             np.testing.assert_array_equal(PALETTE[picture], ale.getScreenRGB())
+            np.testing.assert_array_equal(GREYS[0, picture], ale.getScreenGrayscale())
             seen |= set(np.unique(picture).tolist())
     assert seen == set(range(0, 256, 2))
     np.testing.assert_array_equal(PALETTE[1::2], PALETTE[::2])  # the lowest bit means nothing
