@@ -1,10 +1,14 @@
-"""The examples: programs in one file, with the gradient and the step of `pixelpong.learn`."""
+"""The examples: programs in one file, with the gradient and the step of `pixelpong.learn`.
+
+And the scripts of benchmarks/, which run.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -78,7 +82,7 @@ def test_the_gradient_of_reinforce_is_the_packages_on_the_same_episode():
         np.testing.assert_allclose(theirs[name], g, atol=1e-10 * np.abs(g).max())
 
 
-def test_the_steps_are_the_packages():
+def test_the_steps_and_the_advantages_are_the_packages():
     w, g, m = np.random.default_rng(1).standard_normal((3, 5))
     v = np.random.default_rng(2).random(5)
     step, cache = {"w": w.copy()}, {"w": v.copy()}
@@ -88,31 +92,26 @@ def test_the_steps_are_the_packages():
     wanted = adam(w, g, m, v, clipped.RATE, 7)
     clipped.adam(w, g, m, v, clipped.RATE, 7)
     np.testing.assert_allclose([w, m, v], wanted, rtol=1e-12)
+    rng = np.random.default_rng(2)
+    rewards, values = rng.integers(-1, 2, (3, 40)), rng.standard_normal((3, 41))
+    args = rewards, rewards != 0, values
+    wanted = ppo.generalized_advantages(*args, clipped.DISCOUNT, 0.9)
+    np.testing.assert_allclose(clipped.compute_advantages(*args, 0.9), wanted)
 
 
-@pytest.fixture(scope="module")
-def played():
-    """Parameters in float64, and some steps of Pong that they have played in the package."""
+@pytest.mark.slow
+def test_ppo_decides_and_learns_as_the_package_that_plays_for_it(monkeypatch):
+    """In float64, on steps of Pong; among them are actions whose probability has changed much."""
+    monkeypatch.setattr(clipped, "STREAMS", 2)
     params = clipped.init_params(np.random.default_rng(0), np.float64)
     params["W2"] *= 30  # so that policy and value differ from step to step
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clipped, "STREAMS", 2)
-        return params, clipped.Streams("ALE/Pong-v5", seed=0).play(params, update=1)[0]
-
-
-def test_ppo_decides_as_the_package_that_plays_for_it(played):
-    params, side = played
+    side = clipped.Streams("ALE/Pong-v5", seed=0).play(params, update=1)[0]
     y, _ = clipped.forward(params, *clipped.spread(side.indices, side.offsets[:-1]))
     log_pi = ppo.log_softmax(y[:, :3])[np.arange(clipped.HORIZON), side.steps["action"][:-1]]
     np.testing.assert_allclose(log_pi, side.steps["log_probability"][:-1], rtol=1e-9)
     np.testing.assert_allclose(y[:, 3], side.steps["value"][:-1], rtol=1e-9)
     assert ACTIONS == (0, 2, 3), "the order of its outputs"
 
-
-@pytest.mark.slow
-def test_the_gradient_of_ppo_is_the_packages_on_the_same_steps(played):
-    """Actions whose probability has changed much are among them, both ways."""
-    params, side = played
     rng, size = np.random.default_rng(1), clipped.HORIZON
     some = rng.permutation(size)
     rows, used = clipped.spread(*clipped.pick(side.indices, side.offsets, some))
@@ -136,14 +135,6 @@ def test_the_gradient_of_ppo_is_the_packages_on_the_same_steps(played):
     whole["W1"][rows] = grads["W1"]
     for name, g in wanted.items():
         np.testing.assert_allclose(whole[name], g, atol=1e-10 * np.abs(g).max())
-
-
-def test_the_advantages_of_ppo_are_the_packages():
-    rng = np.random.default_rng(2)
-    rewards, values = rng.integers(-1, 2, (3, 40)), rng.standard_normal((3, 41))
-    args = rewards, rewards != 0, values
-    wanted = ppo.generalized_advantages(*args, clipped.DISCOUNT, 0.9)
-    np.testing.assert_allclose(clipped.compute_advantages(*args, 0.9), wanted)
 
 
 def test_tensorboard_gets_every_number_of_a_run(toy_runs, tmp_path, monkeypatch):
@@ -185,3 +176,19 @@ def test_ray_and_slurm_read_the_files_to_launch_a_cluster_with():
     assert subprocess.run(["bash", "-n"], input=text, text=True).returncode == 0
     directives = re.findall(r"^#SBATCH --([a-z-]+)=\S+$", text, re.MULTILINE)
     assert {"nodes", "ntasks-per-node", "cpus-per-task", "time"} <= set(directives)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("line", "rows"),
+    [
+        ("batches.py --json --engine serial --sizes 1,10", ["batches"]),
+        ("ladder.py --json --steps 3000 --seeds 0 --only '+ PPO' --out ladder.json", ["rungs"]),
+        ("throughput.py --seconds 0.1 --rounds 1 --workers 1", ["steps_per_second", "ratios"]),
+    ],
+)
+def test_a_script_of_the_benchmarks_measures_and_reports(line, rows, tmp_path):
+    script, *words = shlex.split(line)
+    script = Path(__file__).parents[2] / "benchmarks" / script
+    report = json.loads(subprocess.check_output([sys.executable, script, *words], cwd=tmp_path))
+    assert all(report[row] for row in rows)
