@@ -16,14 +16,15 @@ import numpy as np  # imported here, as a real worker does: before the engine li
 import pytest
 from threadpoolctl import threadpool_info
 
-from pixelpong.items import Item
 from pixelpong.play.worker import make_worker
 
 
 class EchoWorker:
-    """Returns what it was given."""
+    """Returns what it was given, and raises at the item "bad"."""
 
     def play(self, item, params):
+        if item == "bad":
+            raise ValueError("the item was bad")
         return item, params
 
 
@@ -41,45 +42,22 @@ class MeetingWorker:
         return name
 
 
-class RaisingWorker:
-    """Raises at the item "bad"."""
-
-    def play(self, item, params):
-        if item == "bad":
-            raise ValueError("the item was bad")
-        return item
-
-
-class UnstartableWorker:
-    """Dies while it is being made."""
-
-    def __init__(self):
-        os._exit(3)
-
-
-class UnmakeableWorker:
-    """Raises while it is being made."""
-
-    def __init__(self):
-        raise ValueError("no wood")
-
-
 class OnceWorker:
-    """The real worker, if its configuration is given, but at named items its process dies or hangs.
+    """The real worker, but at named items its process dies or hangs.
 
     It does so once: a file in a folder marks, across processes, that it has happened.
     """
 
     def __init__(self, number: int, names: Sequence[str], folder: Path, *config: object):
         self._number, self._names, self._folder = number, names, folder
-        self._play = make_worker(*config).play if config else lambda item, params: item
+        self._worker = make_worker(*config)
 
     def play(self, item, params):
-        name = f"{item.update}-{item.index}" if isinstance(item, Item) else item
+        name = f"{item.update}-{item.index}"
         if name in self._names and not (self._folder / name).exists():
             (self._folder / name).touch()
             os.kill(os.getpid(), self._number)
-        return self._play(item, params)
+        return self._worker.play(item, params)
 
 
 class DeadlyWorker:
@@ -90,12 +68,11 @@ class DeadlyWorker:
 
 
 class ThreadCountWorker:
-    """Tells how many threads each BLAS library in its process uses, and the signals it blocks."""
+    """Tells how many threads each BLAS library in its process uses."""
 
     def play(self, item, params):
         np.ones((2, 2)) @ np.ones((2, 2))
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, set())
-        return [each["num_threads"] for each in threadpool_info()], signal.SIGINT in blocked
+        return [each["num_threads"] for each in threadpool_info()]
 
 
 class HoleWorker:
