@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import gc
 import itertools
@@ -25,7 +24,7 @@ from waiting import wait_until
 
 from pixelpong import loop
 from pixelpong.config import Config
-from pixelpong.engines import make_engine, never, threads
+from pixelpong.engines import make_engine, threads
 from pixelpong.engines.threads import ThreadEngine
 from pixelpong.errors import Interrupted, WorkerError
 from pixelpong.loop import train
@@ -33,43 +32,29 @@ from pixelpong.run.directory import RunDirectory
 
 ENGINES = {
     "serial": Config(engine="serial"),
-    "threads-1": Config(engine="threads", workers=1),
-    "threads-3": Config(engine="threads", workers=3),
-    "ray-1": Config(engine="ray", workers=1),
-    "ray-2": Config(engine="ray", workers=2),
+    "threads": Config(engine="threads", workers=3),
+    "ray": Config(engine="ray", workers=2),
     "ray-tasks": Config(engine="ray", workers=2, ray_mode="tasks"),
 }
 
-FAULTY = {name: ENGINES[name] for name in ("ray-2", "ray-tasks")}
-"""Those whose workers are in other processes, which may die; actors, all of a node together."""
 
-CONCURRENT = {"threads": Config(engine="threads", workers=2), **FAULTY}
-
-
-def engines_of(configs):
+def makers_of(*names):
     """A fixture that makes engines; those of Ray share a cluster."""
-    names = [
-        pytest.param(name, marks=pytest.mark.ray) if name.startswith("ray") else name
-        for name in configs
-    ]
 
-    @pytest.fixture(params=names)
-    def build(request):
-        if request.param.startswith("ray"):
+    @pytest.fixture(
+        params=[pytest.param(name, marks=[pytest.mark.ray] * ("ray" in name)) for name in names]
+    )
+    def make(request):
+        if "ray" in request.param:
             request.getfixturevalue("ray_cluster")
+        return functools.partial(make_engine, ENGINES[request.param])
 
-        def make(make_worker, should_stop=never, **changes):
-            config = dataclasses.replace(configs[request.param], **changes)
-            return make_engine(config, make_worker, should_stop)
-
-        return make
-
-    return build
+    return make
 
 
-build = engines_of(ENGINES)
-start = engines_of(FAULTY)
-share = engines_of(CONCURRENT)
+build = makers_of("serial", "threads", "ray", "ray-tasks")
+share = makers_of("threads", "ray", "ray-tasks")  # several workers play at the same time
+start = makers_of("ray", "ray-tasks")  # they are in other processes, which may die
 
 
 # --- the contract -----------------------------------------------------------------------------
@@ -93,14 +78,6 @@ def test_a_worker_that_raises_brings_its_traceback_and_its_item_home(build):
         assert list(engine.run(["good"] * 5, 1)) == [("good", 1)] * 5, "as good as before"
 
 
-def test_a_stop_that_is_asked_for_ends_the_run(build):
-    engine = build(EchoWorker, should_stop=lambda: True)
-    with pytest.raises(Interrupted):
-        list(engine.run([0], None))
-    engine.close()
-    engine.close()  # twice is harmless
-
-
 # --- workers that play at the same time -------------------------------------------------------
 
 
@@ -122,6 +99,7 @@ def test_a_stop_is_noticed_while_workers_play(share, tmp_path):
         with pytest.raises(Interrupted):
             list(engine.run([("0", "stopped")], str(tmp_path)))
         (tmp_path / "stopped").touch()
+        engine.close()  # and twice is harmless
 
 
 def test_nothing_of_a_run_that_was_given_up_reaches_the_next(share):

@@ -75,72 +75,40 @@ def test_our_own_ray_is_reached_by_nobody_elsewhere_and_tells_nobody(ray_cluster
 
 
 @promise("refusals")
-@pytest.mark.parametrize(
-    ("begin", "words", "reason"),
-    [
-        ("sys.modules['ray'] = None", [], "The engine ray needs Ray: pip install 'pixelpong[ray]'"),
-        (
-            "",
-            ["--ray-address", "127.0.0.1:1"],
-            "a Ray cluster at 127.0.0.1:1: Connection refused",
-        ),
-    ],
-)
-def test_a_training_that_is_refused_leaves_no_run(begin, words, reason, make_run, tmp_path):
-    """So `latest` is still the run before."""
+def test_a_training_or_a_sweep_that_is_refused_leaves_no_run(make_run, tmp_path):
+    """So `latest` is still the run before. In processes that have no Ray yet."""
     train(make_run("runs/before"))
-    script = f"import sys; {begin}\nfrom pixelpong.faces.cli import main; sys.exit(main())"
-    options = ["--updates", "9", "--engine", "ray", *words]
-    for command in (["train"], ["resume", "latest"]):
+    runs = tmp_path / "runs"
+    for command in ("train --updates 9", "resume latest --updates 9", "sweep --seeds 0 --out new"):
+        words = [*command.split(), "--engine", "ray", "--ray-address", "127.0.0.1:1"]
         done = subprocess.run(
-            [sys.executable, "-c", script, *command, *options],
+            [sys.executable, "-m", "pixelpong", *words],
             cwd=tmp_path, capture_output=True, text=True,
         )  # fmt: skip
         assert done.returncode == 2
-        assert reason in done.stderr.replace("\n", "", 1), done.stderr
-        assert [path.name for path in (tmp_path / "runs").iterdir()] == ["before"]
-        assert RunDirectory(tmp_path / "runs" / "before").config.engine == "serial"
+        assert "a Ray cluster at 127.0.0.1:1: Connection refused" in done.stderr
+        assert [path.name for path in (*tmp_path.iterdir(), *runs.iterdir())] == ["runs", "before"]
+        assert RunDirectory(runs / "before").config.engine == "serial"
 
 
-@pytest.fixture
-def check(monkeypatch):
-    """Check an address as a process does that has no Ray yet."""
+def refuse(*_, **__):
+    raise ray_engine.exceptions.ObjectStoreFullError("it is full")
+
+
+def test_a_cluster_that_cannot_be_joined_is_one_line(monkeypatch):
+    """Ray itself waits for minutes where nobody answers, or for ever."""
     monkeypatch.setattr(connection, "CONNECT_TIMEOUT", 0.5)
     monkeypatch.setattr(connection.ray, "is_initialized", lambda: False)
     monkeypatch.setattr(connection.ray, "shutdown", lambda: None)
-
-    def join(address):
-        with connection.connected(address, None):
-            pass
-
-    return join
-
-
-@pytest.mark.parametrize(
-    "address", ["nonsense", "host:", ":1", "host:0", "host:99999", "ray://h:1"]
-)
-def test_an_address_that_is_none_is_one_line(address, check):
-    with pytest.raises(ConfigError, match="expected --ray-address auto or HOST:PORT, got"):
-        check(address)
-
-
-def test_an_address_where_nobody_answers_is_one_line(check):
-    """Ray itself waits for minutes, or for ever if the connection is taken."""
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        address = f"127.0.0.1:{silent.getsockname()[1]}"
-        with pytest.raises(ConfigError, match=f"a Ray cluster at {address}: timed out"):
-            check(address)
-    with pytest.raises(ConfigError, match=f"a Ray cluster at {address}: .*refused"):
-        check(address)
-
-
-def test_a_cluster_that_cannot_be_joined_is_one_line(check, monkeypatch):
-    def refuse(address, **options):
-        raise ConnectionError("Could not find any running Ray instance.")
-
     monkeypatch.setattr(connection.ray, "init", refuse)
-    with pytest.raises(WorkerError, match="a Ray cluster at auto: ConnectionError"):
-        check("auto")
+    spelling = "expected --ray-address auto or HOST:PORT, got"
+    rows = [(each, spelling) for each in ("nonsense", "host:", ":1", "host:99999", "ray://h:1")]
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        rows += [(f"127.0.0.1:{silent.getsockname()[1]}", "timed out"), ("auto", "StoreFull")]
+        for address, words in rows:
+            with pytest.raises((ConfigError, WorkerError), match=words):
+                with connection.connected(address, None):
+                    pass
 
 
 def test_a_cluster_without_room_is_one_line(ray_cluster, monkeypatch):
@@ -150,10 +118,6 @@ def test_a_cluster_without_room_is_one_line(ray_cluster, monkeypatch):
         with closing(RayEngine(EchoWorker, Config(workers=2))) as second:
             with pytest.raises(WorkerError, match="No worker started within .*: 0 of 2 CPUs"):
                 list(second.run([0], None))
-
-
-def refuse(*_, **__):
-    raise ray_engine.exceptions.ObjectStoreFullError("it is full")
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,7 @@ from contextlib import closing, nullcontext
 
 import pytest
 from promises import promise
-from simulated_ray import simulated as simulated_ray
-from simulation import ITEM_TIMEOUT, World, config_of, recorded_worker
+from simulation import ITEM_TIMEOUT, World, config_of, recorded_worker, simulated_ray
 
 from pixelpong.config import Config
 from pixelpong.engines import Engine
@@ -130,24 +129,14 @@ def make_threads(mode: str, world: World):
     return lambda: ThreadEngine(make, workers, lambda: world.happens(0.01))
 
 
-WORLDS = {
-    "threads": (lambda world: nullcontext(), make_threads),
-    "ray": (simulated_ray, make_rays),
-}
-
-
-def simulate(engine: str, seed: int) -> tuple[str, str, World]:
-    """Live through the schedule of a seed; its mode, the hash, and the world with its story."""
+def simulate(engine: str, seed: int) -> list[str]:
+    """Live through the schedule of a seed, to the same hash; its story."""
     world, mode = World(seed), MODES[seed % 2]
-    simulated, maker = WORLDS[engine]
-    with simulated(world):
-        return mode, go_through(mode, world, maker(mode, world)), world
-
-
-def require_same(engine: str, seed: int) -> World:
-    mode, got, world = simulate(engine, seed)
+    with simulated_ray(world) if engine == "ray" else nullcontext():
+        maker = make_rays(mode, world) if engine == "ray" else make_threads(mode, world)
+        got = go_through(mode, world, maker)
     assert got == undisturbed(mode), f"{engine}, seed {seed}:\n" + "\n".join(world.story)
-    return world
+    return world.story
 
 
 KINDS = {
@@ -157,22 +146,16 @@ KINDS = {
         "joins", "given up", "the engine ends", "failed 3 times",
     },
 }  # fmt: skip
+SOAK = pytest.param(5000, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", WORLDS)
-def test_any_schedule_gives_the_same_result(engine):
+@pytest.mark.parametrize("seeds", [100, SOAK])
+@pytest.mark.parametrize("engine", KINDS)
+def test_any_schedule_gives_the_same_result(engine, seeds):
     """And every kind of accident happens: else a schedule would be no test of it."""
-    found = [require_same(engine, seed) for seed in range(100)]
-    stories = "\n".join("\n".join(world.story) for world in found)
-    assert {kind for kind in KINDS[engine] if kind not in stories} == set()
+    stories = [simulate(engine, seed) for seed in range(seeds)]
+    text = "\n".join(itertools.chain(*stories))
+    assert {kind for kind in KINDS[engine] if kind not in text} == set()
     for seed in range(20 if engine == "ray" else 0):
-        assert simulate(engine, seed)[2].story == found[seed].story, "to the letter"
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("engine", WORLDS)
-def test_any_of_five_thousand_schedules_gives_the_same_result(engine):
-    for seed in range(5000):
-        require_same(engine, seed)
+        assert simulate(engine, seed) == stories[seed], "to the letter"

@@ -7,7 +7,6 @@ import itertools
 import json
 import os
 import signal
-import subprocess
 import sys
 
 import pytest
@@ -273,14 +272,3 @@ def test_on_ray_a_training_that_is_killed_and_then_stopped_has_the_bits_of_one_a
     (config,) = configs_of(0, updates=update)
     train(RunDirectory.create(tmp_path / "alone", config))
     assert result_of(run) == result_of(RunDirectory(tmp_path / "alone"))
-
-
-@pytest.mark.slow
-def test_a_cluster_that_is_not_there_is_one_line_and_leaves_nothing(tmp_path):
-    """In a process of its own: this one may be connected to the cluster of other tests."""
-    pytest.importorskip("ray")
-    words = [sys.executable, "-m", "pixelpong", "sweep", "--seeds", "0", *WORDS]
-    words += ["--out", "s", "--ray-address", "127.0.0.1:1"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
-    assert (done.returncode, "127.0.0.1:1" in done.stderr.splitlines()[-1]) == (2, True)
-    assert not (tmp_path / "s").exists()
