@@ -31,22 +31,21 @@ WORDS = [
 """The same as `toy_config("classic")`."""
 
 
-class InProcess(jobs.Here):
-    """Trains in this process, for tests that are not about processes."""
-
-    def begin(self, run):
-        try:
-            resume(run, quiet=True, engine="serial")
-        except RunError as error:
-            return str(error)
-        return ""
-
-    def find_error(self, job):
-        return job
-
-
 @pytest.fixture
 def in_process(monkeypatch):
+    """Trainings of a sweep are done in this process, for tests that are not about processes."""
+
+    class InProcess(jobs.Here):
+        def begin(self, run):
+            try:
+                resume(run, quiet=True, engine="serial")
+            except RunError as error:
+                return str(error)
+            return ""
+
+        def find_error(self, job):
+            return job
+
     monkeypatch.setattr(jobs, "Here", InProcess)
 
 
@@ -77,12 +76,10 @@ def test_a_grid_is_the_product_of_its_lists_the_seeds_of_a_setting_side_by_side(
     found = [(each.preset, each.hidden, each.seed) for each in configs]
     assert sorted(found) == sorted(itertools.product(["classic", "fast"], [8, 16], range(3)))
     assert [each.seed for each in configs] == [0, 1, 2] * 4
-    assert {each.updates for each in configs} == {1000}
-    assert {each.save_every for each in configs} == {SAVE_EVERY}
+    assert {(each.updates, each.save_every) for each in configs} == {(1000, SAVE_EVERY)}
     assert configs[0].algorithm != configs[-1].algorithm
 
-
-def test_the_command_line_takes_the_place_of_what_the_grid_says():
+    # The command line takes the place of what the grid says.
     content = {"hidden": [8, 16, 32], "rows": [{"updates": 5}, {"updates": 6}], "save_every": 7}
     (config,) = make_grid(content, {"hidden": 4, "updates": 9}, "grid.toml")
     assert (config.hidden, config.updates, config.save_every) == (4, 9, 7)
@@ -168,34 +165,23 @@ def test_a_folder_that_holds_something_is_left_alone_and_one_process_carries_it_
     assert (code, "continue it with `pixelpong sweep old`" in err) == (1, True)
 
 
-@pytest.fixture
-def make_record(tmp_path):
-    """Makes runs whose lines are as given, without training; their records."""
-
-    def make(
-        name, seed, final=None, seconds=50.0, points=((1000, -20.0), (2000, -19.0)), **changes
-    ):
+def test_a_setting_counts_what_won_and_takes_medians(tmp_path):
+    def make(name, seed, final=None, seconds=50.0, **changes):
+        """The record of a run of two updates; its evaluation, if there is one."""
+        changes = {"updates": 2, "until_return": 18.0} | changes
         run = RunDirectory.create(tmp_path / name, toy_config("classic", seed=seed, **changes))
-        for update, (steps, value) in enumerate(points, 1):
-            run.metrics.append({
-                "update": update, "steps": steps, "estimated_return": value,
-                "timing": {"wall_seconds": seconds},
-            })  # fmt: skip
+        times = {"timing": {"wall_seconds": seconds}}
+        for update in (1, 2):
+            points = {"steps": 1000 * update, "estimated_return": update - 21.0}
+            run.metrics.append({"update": update} | points | times)
         if final is not None:
-            more = {"is_won": final >= 18, "timing": {"wall_seconds": seconds}}
-            run.evaluations.append(toy_evaluation(len(points), final, target=18.0, **more))
+            more = {"is_won": final >= 18} | times
+            run.evaluations.append(toy_evaluation(2, final, target=18.0, **more))
         return Record.read(run.path)
 
-    return make
-
-
-def test_a_setting_counts_what_won_and_takes_medians(make_record):
     results = ((0, 30, 18.5), (1, 50, 19.0), (2, 40, 19.5), (3, 99, -20.0))
-    goal = {"updates": 2, "until_return": 18.0}
-    records = [make_record(f"seed-{it}", it, final, s, **goal) for it, s, final in results]
-    records.append(make_record("copy", 1, 19.0, 51, **goal))
-    records.append(make_record("half", 4, points=[(1000, -20.0)], **goal))
-    records.append(make_record("other", 0, hidden=8, **goal))
+    records = [make(f"seed-{seed}", seed, final, seconds) for seed, seconds, final in results]
+    records += [make("copy", 1, 19.0, 51), make("half", 4), make("other", 0, hidden=8)]
     setting, other = summarize(records)["settings"]
     assert (setting["label"], other["label"]) == ("hidden 20", "hidden 8")
     assert (setting["trainings"], setting["done"], setting["won"]) == (5, 4, 3)
