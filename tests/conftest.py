@@ -6,6 +6,7 @@ import json
 import math
 import os
 import shutil
+import signal
 import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -34,6 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "ours", deadline=None, derandomize=not is_soak, print_blob=is_soak
     )
     hypothesis.settings.load_profile("ours")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
 
 
 # Without its own errands in the background, which would ask for the world.

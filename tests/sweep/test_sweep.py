@@ -105,11 +105,16 @@ def test_names_are_those_of_folders_and_no_two_are_the_same():
 
 @promise("sweeps")
 def test_a_sweep_that_was_stopped_continues_with_what_is_left(in_process, tmp_path):
-    sweep = create_sweep(tmp_path / "s", configs_of(0, 2, 1))
+    sweep = create_sweep(tmp_path / "s", configs_of(0, 2, 1, until_return=20.0))
     assert carry_out(sweep, stop_after=1) == ["seed-0"]
     updates = []
     train(read_sweep(sweep)[1].run, updates.append, lambda: len(updates) > 2)  # half done
     assert carry_out(sweep) == ["seed-1", "seed-2"]
+    evaluations = sweep / "seed-0" / "evaluations.jsonl"
+    judged = json.loads(evaluations.read_bytes())
+    evaluations.write_bytes(b"")  # as if it had been killed while it was judged
+    assert carry_out(sweep) == ["seed-0"]
+    assert json.loads(evaluations.read_bytes())["returns"] == judged["returns"]
     assert carry_out(sweep) == []
     assert [it["update"] for it in read_sweep(sweep)[1].run.metrics.read()] == [1, 2, 3]
     sum_up(sweep)
@@ -117,17 +122,6 @@ def test_a_sweep_that_was_stopped_continues_with_what_is_left(in_process, tmp_pa
     for row, config in zip(rows, configs_of(0, 1, 2), strict=True):
         alone = train(RunDirectory.create(tmp_path / row["name"], config))
         assert (row["seed"], row["params_sha256"]) == (str(config.seed), alone.params_sha256)
-
-
-def test_one_that_was_killed_while_it_was_judged_is_judged_again(in_process, tmp_path):
-    sweep = create_sweep(tmp_path / "s", configs_of(0, until_return=20.0, updates=3))
-    carry_out(sweep)
-    evaluations = tmp_path / "s" / "seed-0" / "evaluations.jsonl"
-    judged = evaluations.read_bytes()
-    evaluations.write_bytes(b"")
-    assert not read_sweep(sweep)[0].is_done
-    assert carry_out(sweep) == ["seed-0"]
-    assert json.loads(evaluations.read_bytes())["returns"] == json.loads(judged)["returns"]
 
 
 @pytest.mark.slow

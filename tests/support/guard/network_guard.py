@@ -23,7 +23,7 @@ LOG = "PIXELPONG_NETWORK_LOG"
 _CONNECTIONS = {"socket.connect": 1, "socket.sendto": 1, "socket.sendmsg": 1}
 """Events about an address, and the place of the address in them."""
 
-_LOOKUPS = {"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"}
+_LOOKUPS = ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr")
 
 _is_installed = False
 
@@ -44,18 +44,13 @@ def _watch(event: str, args: tuple[Any, ...]) -> None:
     if event == "subprocess.Popen" and not _is_guarded(args[3]):
         _tell("a process without the guard")
         raise NetworkUseError("expected the guard's folder on PYTHONPATH; keep what is there")
-    if not event.startswith("socket."):
-        return
     where = None
     if event in _CONNECTIONS:
-        where = args[_CONNECTIONS[event]]
-        if isinstance(where, tuple):  # else a path, or None where it is connected already
-            where = where[0]
-        else:
-            return
+        address = args[_CONNECTIONS[event]]
+        # Else it is a path, or None where it is connected already.
+        where = address[0] if isinstance(address, tuple) else None
     elif event in _LOOKUPS:
-        is_asked = event != "socket.getaddrinfo" or not _is_number(args[0])
-        where = args[0] if is_asked else None  # an address is not looked up
+        where = args[0]
     elif event == "socket.getnameinfo":
         where = args[0][0]
     if where is not None and not is_local(where):
@@ -92,16 +87,6 @@ def is_local(host: str | bytes) -> bool:
     return address.is_loopback or address.is_unspecified
 
 
-def _is_number(host: Any) -> bool:
-    import ipaddress
-
-    try:
-        ipaddress.ip_address(host.decode() if isinstance(host, bytes) else host)
-    except ValueError:
-        return False
-    return True
-
-
 def _tell(what: str) -> None:
     path = os.environ.get(LOG)
     if not path:
@@ -109,8 +94,5 @@ def _tell(what: str) -> None:
     frames = [f"{each.filename}:{each.lineno}" for each in traceback.extract_stack()[-6:-2]]
     test = os.environ.get("PYTEST_CURRENT_TEST", "no test")
     line = f"{what} in process {os.getpid()}, {' < '.join(reversed(frames))} ({test})\n"
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    try:
-        os.write(descriptor, line.encode())
-    finally:
-        os.close(descriptor)
+    with open(path, "a") as file:
+        file.write(line)
