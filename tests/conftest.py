@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -100,6 +101,24 @@ def nothing_leaves_this_machine(network_log: Path) -> Iterator[None]:
     if told := network_log.read_text():
         network_log.write_text("")
         pytest.fail(f"expected nothing to leave this machine, got {told}")
+
+
+@pytest.fixture
+def run_tests(network_log: Path, tmp_path: Path) -> Callable[..., tuple[int, str]]:
+    """Run tests in a pytest of their own, with this conftest: exit code, and all that it says."""
+    tests = Path(__file__).parent
+    file = tmp_path / "test_within.py"
+    words = [sys.executable, "-m", "pytest", "-c", tests.parent / "pyproject.toml", file]
+    words += ["-q", "-p", "conftest", "-p", "no:cacheprovider"]
+    paths = os.pathsep.join([str(tests), str(tests / "support"), os.environ["PYTHONPATH"]])
+
+    def go(text: str, *more: str) -> tuple[int, str]:
+        file.write_text(text)
+        environment = {**os.environ, "PYTHONPATH": paths}
+        done = subprocess.run([*words, *more], env=environment, capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+    return go
 
 
 @pytest.fixture(scope="module")

@@ -27,8 +27,6 @@ from pixelpong.faces.page.server import STATIC
 
 pytestmark = promise("nothing leaves")
 
-TESTS = Path(__file__).parents[1]
-ROOT = TESTS.parent
 ELSEWHERE = "198.51.100.7"
 """An address that documentation is written with, RFC 5737."""
 
@@ -73,7 +71,7 @@ def test_what_would_leave_this_machine_is_stopped_and_written_down(network_log):
 def test_a_child_that_would_not_find_the_guard_is_refused(network_log):
     words = [sys.executable, "-c", ""]
     with pytest.raises(NetworkUseError, match="guard's folder on PYTHONPATH"):
-        subprocess.run(words, env=os.environ | {"PYTHONPATH": str(TESTS)})
+        subprocess.run(words, env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)})
     assert "without the guard" in network_log.read_text()
     network_log.write_text("")
     assert subprocess.run(words, env=dict(os.environ)).returncode == 0
@@ -108,21 +106,13 @@ def test_whose_child_does_it():
 
 
 @pytest.mark.slow
-def test_a_test_that_reaches_out_fails_whatever_it_swallows(tmp_path):
-    """A whole pytest with this folder's conftest, on tests that misbehave."""
-    file = tmp_path / "test_outward.py"
-    file.write_text(TESTS_THAT_REACH_OUT)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml", "-p", "conftest",
-         "-p", "no:cacheprovider", "-q", file],
-        env={**os.environ, "PYTHONPATH": f"{TESTS}{os.pathsep}{os.environ['PYTHONPATH']}"},
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "4 passed, 3 errors" in done.stdout, done.stdout
-    assert "ERROR" not in [line.split()[0] for line in done.stdout.splitlines() if "stays" in line]
+def test_a_test_that_reaches_out_fails_whatever_it_swallows(run_tests):
+    code, said = run_tests(TESTS_THAT_REACH_OUT)
+    assert code == 1, said
+    assert "4 passed, 3 errors" in said
+    assert "ERROR" not in [line.split()[0] for line in said.splitlines() if "stays" in line]
     for what in (ELSEWHERE, "pixelpong.invalid"):
-        assert f"'{what}'" in done.stdout
+        assert f"'{what}'" in said
 
 
 # --- from outside -----------------------------------------------------------------------------
@@ -131,9 +121,8 @@ def test_a_test_that_reaches_out_fails_whatever_it_swallows(tmp_path):
 def traced(command: list[str], trace: Path) -> list[str]:
     """The command under strace, which follows every process that it starts."""
     if not shutil.which("strace"):
-        if "PIXELPONG_NEEDS_STRACE" in os.environ:
-            pytest.fail("no strace on this machine: apt-get install strace")
-        pytest.skip("no strace on this machine: apt-get install strace")
+        refuse = pytest.fail if "PIXELPONG_NEEDS_STRACE" in os.environ else pytest.skip
+        refuse("no strace on this machine: apt-get install strace")
     watched = "trace=connect,sendto,sendmsg,sendmmsg,bind"
     return ["strace", "-f", "--seccomp-bpf", "-e", watched, "-o", str(trace), *command]
 

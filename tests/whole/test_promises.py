@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 
 import promises
 import pytest
@@ -32,15 +29,7 @@ def test_each_promise_has_a_test_and_the_page_names_it():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("all", "workers"), [(True, 0), (True, 2), (False, 0)])
-def test_a_promise_whose_tests_were_all_skipped_fails_the_run(tmp_path, all, workers):
-    file = tmp_path / "test_skipped.py"
-    file.write_text(SKIPPED.format(all=all))
-    support = promises.TESTS / "support"
-    paths = os.pathsep.join([str(promises.TESTS), str(support), os.environ["PYTHONPATH"]])
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-c", promises.TESTS.parent / "pyproject.toml",
-         "-p", "conftest", "-p", "no:cacheprovider", "-q", "-n", str(workers), file],
-        env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == (1 if all else 0), done.stdout + done.stderr
-    assert ("no test of the promise 'rot' has run" in done.stdout) == all
+def test_a_promise_whose_tests_were_all_skipped_fails_the_run(run_tests, all, workers):
+    code, said = run_tests(SKIPPED.format(all=all), "-n", str(workers))
+    assert code == (1 if all else 0), said
+    assert ("no test of the promise 'rot' has run" in said) == all

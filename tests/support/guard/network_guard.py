@@ -50,7 +50,8 @@ def _watch(event: str, args: tuple[Any, ...]) -> None:
         # Else it is a path, or None where it is connected already.
         where = address[0] if isinstance(address, tuple) else None
     elif event in _LOOKUPS:
-        where = args[0]
+        is_asked = event != "socket.getaddrinfo" or not _is_number(args[0])
+        where = args[0] if is_asked else None  # an address is not looked up
     elif event == "socket.getnameinfo":
         where = args[0][0]
     if where is not None and not is_local(where):
@@ -85,6 +86,16 @@ def is_local(host: str | bytes) -> bool:
         return False
     address = getattr(address, "ipv4_mapped", None) or address
     return address.is_loopback or address.is_unspecified
+
+
+def _is_number(host: Any) -> bool:
+    import ipaddress
+
+    try:
+        ipaddress.ip_address(host.decode() if isinstance(host, bytes) else host)
+    except ValueError:
+        return False
+    return True
 
 
 def _tell(what: str) -> None:
