@@ -106,30 +106,30 @@ def test_ppo_decides_and_learns_as_the_package_that_plays_for_it(monkeypatch):
     params = clipped.init_params(np.random.default_rng(0), np.float64)
     params["W2"] *= 30  # so that policy and value differ from step to step
     side = clipped.Streams("ALE/Pong-v5", seed=0).play(params, update=1)[0]
-    y, _ = clipped.forward(params, *clipped.spread(side.indices, side.offsets[:-1]))
-    log_pi = ppo.log_softmax(y[:, :3])[np.arange(clipped.HORIZON), side.steps["action"][:-1]]
-    np.testing.assert_allclose(log_pi, side.steps["log_probability"][:-1], rtol=1e-9)
-    np.testing.assert_allclose(y[:, 3], side.steps["value"][:-1], rtol=1e-9)
-    assert ACTIONS == (0, 2, 3), "the order of its outputs"
-
     rng, size = np.random.default_rng(1), clipped.HORIZON
     some = rng.permutation(size)
+    actions, log_played = side.steps["action"][some], side.steps["log_probability"][some]
     rows, used = clipped.spread(*clipped.pick(side.indices, side.offsets, some))
+    y, z = clipped.forward(params, rows, used)
+    np.testing.assert_allclose(
+        ppo.log_softmax(y[:, :3])[np.arange(size), actions], log_played, rtol=1e-9
+    )
+    np.testing.assert_allclose(y[:, 3], side.steps["value"][some], rtol=1e-9)
+    assert ACTIONS == (0, 2, 3), "the order of its outputs"
+
+    log_played = log_played + rng.normal(0, 0.3, size)
+    gain, targets = rng.standard_normal((2, size))
     x = np.zeros((size, NUM_INPUTS))
     for line, step in zip(x, some, strict=True):
         line[side.indices[slice(*side.offsets[step : step + 2])]] = 1
-    log_played = side.steps["log_probability"][some] + rng.normal(0, 0.3, size)
-    gain, targets = rng.standard_normal(size), rng.standard_normal(size)
-
-    y, z = gated.forward(params, x)
-    batch = ppo.Minibatch(side.steps["action"][some], log_played, gain, targets)
+    theirs, hidden = gated.forward(params, x)
+    batch = ppo.Minibatch(actions, log_played, gain, targets)
     weights = ppo.LossWeights(clipped.CLIP_RATIO, clipped.VALUE_WEIGHT, 0.02)
-    dy, stats = ppo.loss_gradient(y, batch, weights)
+    dy, stats = ppo.loss_gradient(theirs, batch, weights)
     assert 0.1 < stats.clip_share < 0.9
-    wanted = gated.backward(params, x, z, dy)
+    wanted = gated.backward(params, x, hidden, dy)
 
-    y, z = clipped.forward(params, rows, used)
-    dy = clipped.loss_gradient(y, side.steps["action"][some], log_played, gain, targets, 0.02)
+    dy = clipped.loss_gradient(y, actions, log_played, gain, targets, 0.02)
     grads = clipped.backward(params, used, z, dy)
     whole = grads | {"W1": np.zeros_like(params["W1"])}
     whole["W1"][rows] = grads["W1"]
