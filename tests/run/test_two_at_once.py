@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
 
 import pytest
 from checkpoint_files import assert_same, make_checkpoint
+from drivers import Driver
 from promises import promise
-from waiting import wait_for_checkpoint
 
 from pixelpong.agent.file import Agent
 from pixelpong.faces.cli import main
@@ -27,21 +29,22 @@ TRAIN = [
 ]  # fmt: skip
 
 
-def start(folder: Path, *words: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "pixelpong", *words],
-        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-
-
-def ends(*processes) -> list[tuple[int, str]]:
+def run_at_once(folder: Path, times: int, *words: str) -> list[tuple[int, str]]:
     """Exit codes, and what was said of errors."""
-    return [(it.returncode, err) for it in processes for _, err in [it.communicate()]]
+    command, found = [sys.executable, "-m", "pixelpong", *words], []
+    started = [
+        subprocess.Popen(command, cwd=folder, stdout=DEVNULL, stderr=PIPE, text=True)
+        for _ in range(times)
+    ]
+    for process in started:
+        _, said = process.communicate()
+        found.append((process.returncode, said))
+    return found
 
 
 @pytest.mark.slow
 def test_of_trainings_that_begin_at_once_in_one_run_one_goes_on(tmp_path):
-    found = ends(*(start(tmp_path, *TRAIN, "3") for _ in range(3)))
+    found = run_at_once(tmp_path, 3, *TRAIN, "3")
     assert sorted(code for code, _ in found) == [0, 1, 1]
     for code, err in found:
         assert err.count("\n") == code
@@ -52,11 +55,9 @@ def test_of_trainings_that_begin_at_once_in_one_run_one_goes_on(tmp_path):
 @pytest.fixture
 def training(tmp_path):
     """A training that goes on until it is ended."""
-    process = start(tmp_path, *TRAIN, "100000")
-    wait_for_checkpoint(tmp_path / "run")
-    yield process
-    process.kill()
-    process.communicate()
+    with Driver(tmp_path, *TRAIN, "100000") as driver:
+        driver.wait_for_lines(2)
+        yield driver
 
 
 @pytest.mark.slow
@@ -64,20 +65,18 @@ def test_while_one_trains_resumes_are_refused_and_change_nothing(tmp_path, train
     """Two at once while it trains; when it has ended, the next goes on where it was."""
     config = (tmp_path / "run" / "config.json").read_bytes()
     words = ["resume", "run", "--updates", "999999", "--learning-rate", "1", "--allow-changes"]
-    for code, err in ends(*(start(tmp_path, *words) for _ in range(2))):
+    for code, err in run_at_once(tmp_path, 2, *words):
         assert (code, err.count("\n")) == (1, 1)
         assert f"Process {training.pid} is training in run; wait" in err
     assert (tmp_path / "run" / "config.json").read_bytes() == config
-    training.terminate()
-    assert ends(training) == [(130, "")]
+    training.send(signal.SIGTERM)
+    assert (training.wait(), training.said()) == (130, "")
     run = RunDirectory(tmp_path / "run")
-    lines = [line["update"] for line in run.metrics.read()]
     newest = run.checkpoints.load_latest().update
-    assert lines == list(range(1, newest + 1))
-    found = ends(*(start(tmp_path, "resume", "run", "--updates", f"{newest + 1}") for _ in "ab"))
+    found = run_at_once(tmp_path, 2, "resume", "run", "--updates", f"{newest + 1}")
     assert 0 in [code for code, _ in found]
     assert {code for code, _ in found} <= {0, 1}
-    assert [line["update"] for line in run.metrics.read()] == [*lines, newest + 1]
+    assert [line["update"] for line in run.metrics.read()] == list(range(1, newest + 2))
 
 
 @pytest.mark.parametrize("saved", [[(3, 1.0)], [(update, None) for update in range(4, 9)]])
@@ -99,28 +98,22 @@ def test_what_is_saved_while_a_checkpoint_is_read_is_read(tmp_path, monkeypatch,
     assert capsys.readouterr().err == ""
 
 
-def read_everything(run: RunDirectory, library: Library, capsys) -> int:
-    """All that a run shows, as the faces read it; the update that it has come to."""
-    updates = [line["update"] for line in run.metrics.read()]
-    assert updates == list(range(1, len(updates) + 1))
-    assert run.checkpoints.load_latest().update >= len(updates) - 1
-    for update in run.agents.updates()[-2:]:
-        assert Agent.read(run.agents.path(update)).about["update"] == update
-    assert library.tell(run.path.name)["update"] >= len(updates) - 1
-    capsys.readouterr()
-    assert main(["runs", str(run.path), "--json"]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    assert json.loads(out)["update"] >= len(updates) - 1
-    return len(updates)
-
-
 @pytest.mark.slow
 def test_everything_can_be_read_while_a_training_writes(tmp_path, training, capsys):
+    """All that a run shows, as the faces read it, at five moments."""
     run, library, seen = RunDirectory(tmp_path / "run"), Library(tmp_path), set()
-    while len(seen) < 5:  # each a moment of its own
-        seen.add(read_everything(run, library, capsys))
-        assert training.poll() is None
-    words = [str(run.path), "--json", "--episodes", "1", "--engine", "serial"]
-    assert main(["evaluate", *words]) == 0
+    while len(seen) < 5:
+        updates = [line["update"] for line in run.metrics.read()]
+        assert updates == list(range(1, len(updates) + 1))
+        assert run.checkpoints.load_latest().update >= len(updates) - 1
+        for update in run.agents.updates()[-2:]:
+            assert Agent.read(run.agents.path(update)).about["update"] == update
+        assert library.tell("run")["update"] >= len(updates) - 1
+        assert main(["runs", str(run.path), "--json"]) == 0
+        out, err = capsys.readouterr()
+        assert err == ""
+        assert json.loads(out)["update"] >= len(updates) - 1
+        assert training.is_running()
+        seen.add(len(updates))
+    assert main(["evaluate", str(run.path), "--episodes", "1", "--engine", "serial"]) == 0
     assert capsys.readouterr().err == ""

@@ -1,10 +1,10 @@
 """One save after another, each with a fault at one of its system calls; run by `test_saves.py`.
 
-    python save_under_strace.py FOLDER < faults > outcomes
+    python save_under_strace.py FOLDER SCENARIO EVERY > outcomes
 
-A fault is a line of JSON: the scenario, which call of it (None: no fault, the calls are listed),
-what happens there ("kill", or the name of an error) and whether to all calls from there on. The
-save runs in a child that has stopped itself, so that strace counts its calls and no others.
+Every so manyth call, and every one that gives a name, with every kind of fault; each outcome is a
+line of JSON. The save runs in a child that has stopped itself, so that strace counts its calls and
+no others.
 """
 
 from __future__ import annotations
@@ -32,6 +32,11 @@ from pixelpong.run.checkpoints import Checkpoint, CheckpointStore
 SCENARIOS = ("first", "fourth", "scored", "mended")
 """No checkpoint is there; two are, and the older goes; the newest is saved again with a score;
 the newest is damaged, and replaced."""
+
+FAULTS = (
+    ("kill", False), ("ENOSPC", False), ("ENOSPC", True), ("EIO", False), ("EIO", True)
+)  # fmt: skip
+"""What happens at a call, and whether it happens to all calls from there on."""
 
 NOT_OF_THE_DISK = re.compile(
     r"brk|m(un|re)?map|madvise|mprotect|futex|rt_sig.*|get.?.id|exit.*|getrandom|sched_.*|clock_.*"
@@ -130,33 +135,38 @@ def injection(calls: list[str], index: int, what: str, is_lasting: bool) -> list
     return [f"inject=?{name}:error={what}:when={so_far[name] + 1}+" for name in sorted(names)]
 
 
+def outcome_of(folder: Path, scenario: str, fault: list[str]) -> dict:
+    """What a save with a fault leaves, and what the next save makes of it."""
+    store, new = prepare(folder / "run", scenario)
+    reader, with_warnings = CheckpointStore(store.folder), []
+    checkpoints.warn = with_warnings.append
+    before = load(reader)
+    ended = save_in_child(store, new, [w for each in fault for w in ("-e", each)], folder / "log")
+    outcome = {"old": before, "new": describe(new), "found": load(reader), **ended}
+    reader.cut_back(10)
+    names = [path.name for path in store.folder.iterdir()] if store.folder.exists() else []
+    outcome["left"] = [name for name in names if name.startswith(".")]
+    outcome["found_after_sweep"] = load(reader)
+    outcome["warnings"] = with_warnings
+    store.save(new)
+    return outcome | {"saved_again": load(reader)}
+
+
 def main() -> None:
     os.fsync = lambda descriptor: None  # what is only prepared need not last
-    folder = Path(sys.argv[1])
-    log, calls = folder / "log", {}
-    for line in sys.stdin:
-        fault = json.loads(line)
-        store, new = prepare(folder / "run", fault["scenario"])
-        if fault["index"] is None:
-            save_in_child(store, new, [], log)
-            calls[fault["scenario"]] = list_calls(log)
-            on_disk = [not NOT_OF_THE_DISK.fullmatch(name) for name in calls[fault["scenario"]]]
-            print(json.dumps({"calls": calls[fault["scenario"]], "on_disk": on_disk}), flush=True)
-            continue
-        reader, with_warnings = CheckpointStore(store.folder), []
-        checkpoints.warn = with_warnings.append
-        before = load(reader)
-        of_call = calls[fault["scenario"]], fault["index"], fault["what"], fault["is_lasting"]
-        ended = save_in_child(store, new, [w for i in injection(*of_call) for w in ("-e", i)], log)
-        outcome = {"old": before, "new": describe(new), "found": load(reader), **ended}
-        reader.cut_back(10)
-        names = [path.name for path in store.folder.iterdir()] if store.folder.exists() else []
-        outcome["left"] = [name for name in names if name.startswith(".")]
-        outcome["found_after_sweep"] = load(reader)
-        outcome["warnings"] = with_warnings
-        store.save(new)
-        outcome["saved_again"] = load(reader)
-        print(json.dumps(outcome), flush=True)
+    if not shutil.which("strace"):
+        raise SystemExit("strace cannot be had: it is not installed")
+    folder, scenario, every = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    outcome_of(folder, scenario, [])
+    calls = list_calls(folder / "log")
+    for index, name in enumerate(calls):
+        is_on_disk = not NOT_OF_THE_DISK.fullmatch(name)
+        for number, (what, is_lasting) in enumerate(FAULTS):
+            is_chosen = (index + number) % every == 0 or name.startswith("rename")
+            if is_chosen and (what == "kill" or is_on_disk):
+                outcome = outcome_of(folder, scenario, injection(calls, index, what, is_lasting))
+                fault = f"{scenario}, call {index} of {len(calls)}, {what}, lasting: {is_lasting}"
+                print(json.dumps(outcome | {"fault": fault}))
 
 
 if __name__ == "__main__":
