@@ -127,11 +127,15 @@ def shown_rudely(error: BaseException) -> Disturbance:
     return disturb
 
 
-def damaged(run: RunDirectory) -> None:
-    train(run)
-    newest = run.checkpoints.path(UPDATES)
-    newest.write_bytes(newest.read_bytes()[:-9])
-    assert saved(run) == 6
+def without_its_newest(damage: Callable[[Path], object]) -> Disturbance:
+    """The newest checkpoint is damaged."""
+
+    def disturb(run: RunDirectory) -> None:
+        train(run)
+        damage(run.checkpoints.path(UPDATES))
+        assert saved(run) == 6
+
+    return disturb
 
 
 DISTURBANCES: dict[str, Disturbance] = {
@@ -157,7 +161,8 @@ DISTURBANCES: dict[str, Disturbance] = {
     "Ctrl-C between two lines of an update": broken(
         "pixelpong.run.lines:LineFile.append", 6, KeyboardInterrupt(), update=0
     ),
-    "the newest checkpoint is damaged": damaged,
+    "the newest checkpoint is missing": without_its_newest(Path.unlink),
+    "the newest checkpoint is damaged": without_its_newest(lambda path: path.write_bytes(b"{}")),
 }
 
 
