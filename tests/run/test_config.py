@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from pixelpong.config import OPTIONS, Config, differences
 from pixelpong.config.presets import combine, load_preset, preset_names, read_toml
-from pixelpong.config.protocols import find_protocol
 from pixelpong.errors import ConfigError
 
 GOLDEN = Path(__file__).with_name("presets.json")
@@ -34,16 +33,6 @@ def test_defaults_and_presets_are_the_recorded_ones():
         "bound": sorted(name for name, each in OPTIONS.items() if not each.is_free),
     }  # fmt: skip
     assert found == json.loads(GOLDEN.read_text())
-
-
-def test_flat_form_and_configuration_are_inverse():
-    config = load_preset("ray").updated({"sticky": 0.5, "until_return": 3}, "test")
-    assert Config().updated(vars(config), "test") == config
-
-
-def test_an_unknown_key_is_refused_with_the_nearest_name():
-    with pytest.raises(ConfigError, match=r"my file: .*'batch_sise'; did you mean batch_size\?"):
-        Config().updated({"batch_sise": 3}, "my file")
 
 
 def wrong_values(option):
@@ -93,7 +82,6 @@ LAYERS = [  # preset, file, command line
     (None, "until_return = 18\nupdates = 7", {"updates": 1},
      {"until_return": 18.0, "updates": 1, "total_timesteps": None}),
     (None, "", {"batch_size": 20}, "train: batch_size is an option of REINFORCE"),
-    ("classic", "", {"num_envs": 8}, "train: num_envs is an option of PPO"),
     (None, "decay_rate = 0.9", {}, r"mine\.toml: decay_rate is an option of REINFORCE"),
     (None, "num_envs = 8", {"algorithm": "reinforce"}, r"mine\.toml: num_envs is .* PPO, which"),
     ("classic", "preset = 'fast'\nvf_coef = 3", {}, "vf_coef .*a preset with PPO"),
@@ -141,8 +129,3 @@ def test_any_mapping_gives_a_configuration_or_a_declared_error(changes):
         assert str(error).startswith("drawn: expected ")
     else:
         assert Config().updated(vars(config), "again") == config
-
-
-def test_a_protocol_can_be_changed_in_part():
-    card = find_protocol("Pong-v0", frame_skip=3)
-    assert (card.frame_skips, card.sticky) == ((3, 3), 0.25)

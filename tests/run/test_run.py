@@ -17,47 +17,12 @@ from pixelpong.run.names import LATEST, find_run, require_new_name
 from pixelpong.tournament.scripts import SCRIPTS
 
 
-def test_a_run_is_opened_as_it_was_made(make_run):
-    run = make_run(seed=7)
-    again = RunDirectory(run.path)
-    assert again.config == run.config
-    assert again.versions["numpy"]
-    assert again.machine["processor"]
-    assert not list(run.path.glob(".config*"))
-
-
 def test_runs_without_a_name_are_numbered_beyond_all_that_are_there(toy, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("classic-007", "classic-009", "classic-x", "classic-0000000010"):
         Path("runs", name).mkdir(parents=True)
     paths = [RunDirectory.create(None, toy).path for _ in range(2)]
     assert [path.as_posix() for path in paths] == ["runs/classic-010", "runs/classic-011"]
-
-
-def test_what_is_no_run_or_no_place_for_one_is_one_line(make_run, tmp_path):
-    run = make_run()
-    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "file").write_text("")
-    places = {
-        run.path: "run exists; choose another name",
-        tmp_path / "empty": "empty exists; choose another name",
-        tmp_path / "file" / "run": "cannot make the folder",
-        Path("/proc/run"): "cannot make the folder",
-    }
-    for path, why in places.items():
-        with pytest.raises(RunError, match=why):
-            RunDirectory.create(path, run.config)
-    assert before == {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
-    for path in (tmp_path / "none", tmp_path / "empty"):
-        with pytest.raises(RunError, match="No such file"):
-            RunDirectory(path)
-    other = b'{"format": 9}'
-    for content in (b"", b"{", b"[]", b'{"format": 1, "config": {}}', b"\xff", other):
-        (run.path / "config.json").write_bytes(content)
-        with pytest.raises(RunError, match="cannot read the configuration") as caught:
-            RunDirectory(run.path)
-    assert "it has format 9, which another version wrote" in str(caught.value)
 
 
 RUBBISH = (

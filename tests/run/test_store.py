@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -74,20 +73,6 @@ def test_no_module_of_the_package_unpickles_a_file():
         if any(word in path.read_text("utf-8") for word in words)
     }
     assert all(name.startswith("engines/ray/") for name in users), users
-
-
-def test_the_file_is_flushed_then_named_then_its_folder_is_flushed(store, monkeypatch):
-    tape, real_replace = [], Path.replace
-
-    def replace(path, target):
-        tape.append("rename")
-        return real_replace(path, target)
-
-    monkeypatch.setattr(os, "fsync", lambda fd: tape.append(os.readlink(f"/proc/self/fd/{fd}")))
-    monkeypatch.setattr(Path, "replace", replace)
-    store.save(make_checkpoint(1))
-    names = [Path(each).name for each in tape]
-    assert names == [f".000001.safetensors-{os.getpid()}", "rename", "checkpoints"]
 
 
 def test_fingerprint_tells_names_types_and_shapes_apart():
