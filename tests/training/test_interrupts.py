@@ -8,7 +8,9 @@ import subprocess
 import sys
 
 import pytest
+from drivers import Driver
 from promises import promise
+from waiting import wait_until
 
 pytestmark = promise("signals")
 
@@ -93,3 +95,16 @@ def test_a_command_hears_a_signal_at_the_right_time(what, number, tmp_path):
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (code, said, "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_tournaments_processes_end_with_it(tmp_path, number):
+    """A terminal sends SIGINT to each of them; SIGKILL is for the command alone."""
+    words = ["tournament", "perfect", "person", "--games", "1000", "--points", "3"]
+    with Driver(tmp_path, *words, "--workers", "2") as driver:
+        wait_until(lambda: len(driver.processes()) >= 4)  # with Python's resource tracker
+        driver.send(number, to_all=number == signal.SIGINT)
+        assert driver.wait() == (130 if number == signal.SIGINT else -signal.SIGKILL)
+        wait_until(lambda: not driver.processes())
+    assert driver.said() in ("", "pixelpong: interrupted\n") or number == signal.SIGKILL

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 
 import pytest
@@ -43,23 +44,6 @@ def test_the_estimate_waits_for_a_thousand_points():
     assert convert(dataclasses.asdict(progress), Progress) == progress
 
 
-@pytest.fixture
-def make_run(make_run):
-    """Of the fast mode, with a target if one is given."""
-
-    def make(name="run", until_return=None, **changes):
-        run = make_run(name, preset="fast", **changes)
-        return run if until_return is None else with_target(run, until_return)
-
-    return make
-
-
-def with_target(run, until_return, **changes):
-    changes["until_return"] = until_return
-    updates = run.config.updates  # a target replaces the preset's other budgets
-    return run.with_config(run.config.updated({"updates": updates} | changes, "test"))
-
-
 def train_and_watch(run):
     """The outcome, and the verdicts on the way."""
     events = list(training(run))
@@ -67,22 +51,27 @@ def train_and_watch(run):
 
 
 @pytest.fixture
-def short_windows(monkeypatch):
-    """An estimate after the first update, and evaluations of five episodes."""
+def make_fast(make_run, monkeypatch):
+    """Make a run of the fast mode with an estimate after its first update, and short evaluations.
+
+    Two games at a look that finds it hopeless, or else five.
+    """
     monkeypatch.setattr(progress_module, "POINT_WINDOW", 8)
     monkeypatch.setattr(evaluation, "VERDICT_EPISODES", 5)
     monkeypatch.setattr(evaluation, "LOOKS", ((1, -42.0), (2, 0.0)))
     monkeypatch.setattr(
         session_module, "LOOK_EVERY", 2 * TOY["fast"]["num_envs"] * TOY["fast"]["num_steps"]
     )
+    return functools.partial(make_run, preset="fast")
 
 
-def test_a_target_that_an_evaluation_confirms_ends_the_training(make_run, short_windows):
-    run = make_run(updates=50, until_return=-21.0)
+def test_a_target_that_an_evaluation_confirms_ends_the_training_for_good(make_fast):
+    """Resumed, as after a death just after it has won, it makes not a single update more."""
+    run = make_fast(updates=50, until_return=-21.0)
     outcome, seen = train_and_watch(run)
     assert outcome.reason == "until_return"
-    assert outcome.verdict == seen[-1]
     verdict = outcome.verdict
+    assert verdict == seen[-1]
     assert verdict.is_won
     assert verdict.update == outcome.progress.update == run.checkpoints.find_best() < 5
     assert len(verdict.returns) == 5
@@ -91,48 +80,32 @@ def test_a_target_that_an_evaluation_confirms_ends_the_training(make_run, short_
     assert convert(line, Evaluation) == verdict
     assert (line["target"], line["is_won"]) == (-21.0, True)
     assert run.checkpoints.updates() == [0, verdict.update], "of a run that has won, the last alone"
-
-
-def test_a_training_that_dies_after_it_has_won_has_won_when_it_is_resumed(make_run, short_windows):
-    """Not a single update more: its parameters are those that won."""
-    run = make_run(updates=50, until_return=-21.0)
-    outcome, _ = train_and_watch(run)
-    again, (verdict,) = train_and_watch(RunDirectory(run.path))
-    assert again.reason == outcome.reason == "until_return"
-    assert again.params_sha256 == outcome.params_sha256
-    assert verdict == outcome.verdict
+    again, seen = train_and_watch(RunDirectory(run.path))
+    assert (again.reason, again.params_sha256) == (outcome.reason, outcome.params_sha256)
+    assert seen == [verdict]
 
 
 @pytest.mark.slow
-def test_a_target_that_is_not_reached_is_tried_again_and_at_the_end(
-    make_run, short_windows, monkeypatch
+def test_a_target_that_is_not_reached_is_tried_again_whatever_stops_the_training(
+    make_fast, monkeypatch
 ):
-    run = make_run(updates=6, until_return=21.0)
+    """And at its end."""
     monkeypatch.setattr(Progress, "estimated_return", property(lambda self: 21.0))  # looks like it
+    run = make_fast(updates=6, until_return=21.0)
     outcome, seen = train_and_watch(run)
     assert outcome.reason == "updates"
     assert [verdict.update for verdict in seen] == [1, 3, 5, 6]
     assert not any(verdict.is_won for verdict in seen)
     assert [len(verdict.returns) for verdict in seen] == [2, 2, 2, 5]  # hopeless
+    for stop in (1, 2):
+        stopped = make_fast(f"stopped {stop}", updates=6, until_return=21.0)
+        stop_after(stopped, stop)
+        train(RunDirectory(stopped.path))
+        assert same_training(stopped, run) == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stop", [1, 2])
-def test_a_stop_does_not_change_when_the_target_is_tried(
-    make_run, short_windows, monkeypatch, stop
-):
-    monkeypatch.setattr(Progress, "estimated_return", property(lambda self: 21.0))
-    reference, run = (make_run(name, updates=6, until_return=21.0) for name in ("reference", "run"))
-    train(reference)
-    tried = [line["update"] for line in reference.evaluations.read()]
-    assert tried == [1, 3, 5, 6]
-    stop_after(run, stop)
-    train(RunDirectory(run.path))
-    assert same_training(run, reference) == []
-
-
-@pytest.mark.slow
-def test_the_time_to_win_leaves_the_evaluations_out(make_run, short_windows, monkeypatch):
+def test_the_time_to_win_leaves_the_evaluations_out(make_fast, monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(session_module.time, "monotonic", lambda: clock[0])
     evaluate = session_module.evaluate
@@ -142,8 +115,9 @@ def test_the_time_to_win_leaves_the_evaluations_out(make_run, short_windows, mon
         return evaluate(*args, **kwargs)
 
     monkeypatch.setattr(session_module, "evaluate", slow)
-    run = make_run()
+    run = make_fast()
     for updates, began in ((3, -7.0), (4, None)):
-        train(with_target(RunDirectory(run.path), 21.0, updates=updates), began=began)
+        budget = {"until_return": 21.0, "updates": updates}
+        train(run.with_config(run.config.updated(budget, "test")), began=began)
         found = Record.read(run.path)
         assert (found.total_seconds, found.training_seconds) == (100 * updates - 193, 7)
