@@ -27,21 +27,11 @@ from pathlib import Path
 import numpy as np
 from drivers import Driver
 
-BLOCKS = 24
-"""Points that the slope is drawn through."""
-
-Z = 2.576
-"""Of the normal distribution, for an interval of 99 %."""
-
-LIMIT = 1.0
-"""Megabytes an hour that all processes together may grow, beyond noise."""
-
-RISE = 0.1
-"""Share of its beginning by which the memory may be higher at the end."""
-
-STEP = 6.0
-"""A change from one block to the next that is so many times as large as is usual is a step."""
-
+BLOCKS = 24  # points that the slope is drawn through
+Z = 2.576  # of the normal distribution, for an interval of 99 %
+LIMIT = 1.0  # megabytes an hour that all processes together may grow, beyond noise
+RISE = 0.1  # share of its beginning by which the memory may be higher at the end
+STEP = 6.0  # a change from one block to the next that is so many times as usual is a step
 COUNTED = ("descriptors", "threads", "processes")
 
 
@@ -56,33 +46,15 @@ class Sample:
     processes: int
 
 
-@dataclass(frozen=True)
-class Trend:
-    """A slope in units an hour, and the interval in which it is."""
-
-    slope: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.slope:+.2f} MB/h [{self.low:+.2f}, {self.high:+.2f}]"
-
-
-def fit_trend(seconds: Sequence[float], values: Sequence[float]) -> Trend:
-    """The slope of Theil and Sen through the medians of `BLOCKS` blocks, with Sen's interval.
-
-    >>> str(fit_trend(range(240), [each / 3600 for each in range(240)]))
-    '+1.00 MB/h [+1.00, +1.00]'
-    """
-    hours, points = medians(seconds) / 3600, without_steps(medians(values))
-    pairs = itertools.combinations(range(len(points)), 2)
+def memory_trend(samples: Sequence[Sample]) -> tuple[float, float, float]:
+    """The slope of the memory of all processes in MB/h, and the ends of its interval."""
+    hours = medians([each.seconds for each in samples]) / 3600
+    points = without_steps(medians([each.megabytes for each in samples]))
+    pairs = itertools.combinations(range(BLOCKS), 2)
     slopes = np.sort([(points[j] - points[i]) / (hours[j] - hours[i]) for i, j in pairs])
-    n = len(points)
-    half_width = Z * math.sqrt(n * (n - 1) * (2 * n + 5) / 18) / 2
-    middle = len(slopes) / 2
-    low = slopes[max(round(middle - half_width), 0)]
-    high = slopes[min(round(middle + half_width), len(slopes) - 1)]
-    return Trend(float(np.median(slopes)), float(low), float(high))
+    half_width = Z * math.sqrt(BLOCKS * (BLOCKS - 1) * (2 * BLOCKS + 5) / 18) / 2
+    low, high = (round(len(slopes) / 2 + side * half_width) for side in (-1, 1))
+    return float(np.median(slopes)), float(slopes[low]), float(slopes[high])
 
 
 def without_steps(points: np.ndarray) -> np.ndarray:
@@ -100,8 +72,10 @@ def without_steps(points: np.ndarray) -> np.ndarray:
 
 def find_growth(samples: Sequence[Sample]) -> list[str]:
     """What grows in the samples of a time after the start-up, a line each."""
-    trend, points = memory_trend(samples), medians([each.megabytes for each in samples])
-    found = [f"memory grows by {trend}, more than {LIMIT:g}"] if trend.low > LIMIT else []
+    slope, low, high = memory_trend(samples)
+    points, found = medians([each.megabytes for each in samples]), []
+    if low > LIMIT:
+        found.append(f"memory grows by {slope:.2f} MB/h [{low:.2f}, {high:.2f}]")
     if points[-1] > (1 + RISE) * points[0]:
         found.append(f"memory grows from {points[0]:.1f} to {points[-1]:.1f} MB")
     for name in COUNTED:
@@ -109,11 +83,6 @@ def find_growth(samples: Sequence[Sample]) -> list[str]:
         if min(last) > min(first):
             found.append(f"{name} grow from {min(first)} to {min(last)}")
     return found
-
-
-def memory_trend(samples: Sequence[Sample]) -> Trend:
-    """How the memory of all processes moves."""
-    return fit_trend([each.seconds for each in samples], [each.megabytes for each in samples])
 
 
 def medians(values: Sequence[float]) -> np.ndarray:

@@ -7,7 +7,6 @@ training (`make soak ARGS="-k long_runs -s"`).
 from __future__ import annotations
 
 import dataclasses
-import json
 import signal
 import subprocess
 import sys
@@ -16,10 +15,8 @@ import growth
 import numpy as np
 import pytest
 from drivers import Driver
-from growth import LIMIT, Sample, find_growth, memory_trend
+from growth import Sample, find_growth, memory_trend
 from promises import promise
-
-from pixelpong.run.directory import RunDirectory
 
 pytestmark = promise("no growth")
 
@@ -40,35 +37,21 @@ def curve(slope: float, noise: float = 0.3, seed: int = 5, extra=lambda number: 
 # --- the check itself -------------------------------------------------------------------------
 
 
-@pytest.mark.soak
-def test_the_check_finds_leaks_under_noise_and_raises_few_false_alarms():
-    """The limit is 1 MB an hour; the interval of the slope holds the true one."""
-    alarms = dict.fromkeys((0.0, LIMIT, 5.0, 5000.0), 0)
-    inside = 0
-    for seed in range(200):
-        for slope in alarms:
-            samples = curve(slope, seed=seed)
-            alarms[slope] += bool(find_growth(samples))
-            trend = memory_trend(samples)
-            inside += trend.low <= slope <= trend.high
-    assert alarms[0.0] == 0
-    assert alarms[LIMIT] <= 6
-    assert min(alarms[5.0], alarms[5000.0]) >= 190
-    assert inside >= 4 * 190
-
-
 @pytest.mark.parametrize(
     ("extra", "noise", "leak"),
     [
+        (lambda number: 0, 0.3, 5.0),
+        (lambda number: 0, 0.3, 5000.0),
         (lambda number: number % 7 + (40 if 100 < number < 130 else 0), 0.3, 20.0),
         (lambda number: -30.0 * (number > 200), 0.1, 10.0),
         (lambda number: 15.0 * (number > 200), 0.0, 10.0),
     ],
 )
 def test_peaks_and_single_steps_neither_hide_a_leak_nor_look_like_one(extra, noise, leak):
-    """Saw teeth and a busy minute; a heap that once grows or shrinks by some pages."""
-    assert find_growth(curve(0.0, noise, extra=extra)) == []
-    assert find_growth(curve(leak, noise, extra=extra)) != []
+    """Noise alone; saw teeth and a busy minute; a heap that once grows or shrinks by some pages."""
+    for seed in range(5):
+        assert find_growth(curve(0.0, noise, seed, extra)) == []
+        assert find_growth(curve(leak, noise, seed, extra)) != []
 
 
 def test_many_steps_are_a_leak():
@@ -117,28 +100,11 @@ def test_what_a_process_holds_is_seen():
 # --- half an hour of training -----------------------------------------------------------------
 
 
-def check(what: str, samples: list[Sample], seen: float, **more) -> None:
-    """Print the figures of a long run; nothing grows, and a leak of so many MB/h would show."""
-    curve = growth.medians([each.megabytes for each in samples]).round(2).tolist()
-    counts = {
-        name: [min(values), max(values)]
-        for name in growth.COUNTED
-        if (values := [getattr(each, name) for each in samples])
-    }
-    figures = {"what": what, "trend": str(memory_trend(samples)), "curve_megabytes": curve}
-    print(json.dumps(figures | counts | more))
-    assert find_growth(samples) == []
-    leaking = [
-        dataclasses.replace(each, megabytes=each.megabytes + seen * each.seconds / 3600)
-        for each in samples
-    ]
-    assert find_growth(leaking), f"{seen} MB/h would not have been seen"
-
-
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("preset", ["fast", "classic"])
 def test_long_runs_of_training_hold_no_more_at_the_end(preset, tmp_path):
+    """And a leak of 10 MB an hour would have been seen."""
     words = ["train", "--preset", preset, "--updates", "1000000", "--run", "run"]
     if preset == "classic":  # else its episodes, and with them its arrays, grow for hours
         words += ["--learning-rate", "1e-12"]
@@ -148,5 +114,10 @@ def test_long_runs_of_training_hold_no_more_at_the_end(preset, tmp_path):
         driver.send(signal.SIGINT)
         assert driver.wait() == 130
     settled = [each for each in samples if each.seconds >= WARM_UP]
-    last = list(RunDirectory(tmp_path / "run").metrics.read())[-1]
-    check(f"training {preset}", settled, 10.0, updates=last["update"], steps=last["steps"])
+    print(f"{preset}: MB/h and its interval {memory_trend(settled)}; {settled[0]}; {settled[-1]}")
+    assert find_growth(settled) == []
+    leaking = [
+        dataclasses.replace(each, megabytes=each.megabytes + 10.0 * each.seconds / 3600)
+        for each in settled
+    ]
+    assert find_growth(leaking) != []
