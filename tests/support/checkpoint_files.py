@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 
 from pixelpong.run.arrays import fingerprint
@@ -15,6 +17,7 @@ def make_checkpoint(update: int, score: float | None = None, of: str = "") -> Ch
     return Checkpoint(arrays, own | {"progress": {"steps": 17}, "wall_seconds": 1.5})
 
 
-def assert_same(one: Checkpoint, two: Checkpoint) -> None:
-    assert one.card == two.card
-    assert fingerprint(one.arrays) == fingerprint(two.arrays)
+def describe(found: Checkpoint) -> str:
+    """Every bit of a checkpoint."""
+    card = json.dumps(found.card, sort_keys=True)
+    return f"{found.update} {card} {fingerprint(found.arrays)}"

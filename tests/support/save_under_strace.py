@@ -1,10 +1,10 @@
 """One save after another, each with a fault at one of its system calls; run by `test_saves.py`.
 
-    python save_under_strace.py FOLDER SCENARIO EVERY > outcomes
+    python save_under_strace.py FOLDER SCENARIO EVERY
 
-Every so manyth call, and every one that gives a name, with every kind of fault; each outcome is a
-line of JSON. The save runs in a child that has stopped itself, so that strace counts its calls and
-no others.
+Every so manyth call, and every one that gives a name, with every kind of fault: how many saves
+ended how is printed as JSON. The save runs in a child that has stopped itself, so that strace
+counts its calls and no others.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from checkpoint_files import make_checkpoint
+from checkpoint_files import describe, make_checkpoint
 
 from pixelpong.errors import CheckpointError, RunError
 from pixelpong.run import checkpoints
-from pixelpong.run.arrays import fingerprint
 from pixelpong.run.checkpoints import Checkpoint, CheckpointStore
 
 SCENARIOS = ("first", "fourth", "scored", "mended")
@@ -64,14 +63,6 @@ def prepare(folder: Path, scenario: str) -> tuple[CheckpointStore, Checkpoint]:
     return store, make_checkpoint(*{"fourth": (4,), "scored": (3, 0.5), "mended": (3,)}[scenario])
 
 
-def describe(found: Checkpoint | None) -> str:
-    """Every bit of a checkpoint."""
-    if found is None:
-        return "none"
-    card = json.dumps(found.card, sort_keys=True)
-    return f"{found.update} {card} {fingerprint(found.arrays)}"
-
-
 def load(store: CheckpointStore) -> str:
     """What a resume would find."""
     try:
@@ -80,8 +71,8 @@ def load(store: CheckpointStore) -> str:
         return "none" if "none at all" in str(error) else str(error)
 
 
-def save_in_child(store: CheckpointStore, new: Checkpoint, arguments: list[str], log: Path) -> dict:
-    """How the save ended; what it had to say comes back through memory, out of a fault's reach."""
+def save_in_child(store: CheckpointStore, new: Checkpoint, arguments: list[str], log: Path):
+    """Whether the save was killed, and what it said: through memory, out of a fault's reach."""
     words = mmap.mmap(-1, 1 << 16)
 
     def tell(kind: str, text: object) -> None:
@@ -114,7 +105,7 @@ def save_in_child(store: CheckpointStore, new: Checkpoint, arguments: list[str],
     _, status = os.waitpid(child, 0)
     tracer.communicate()
     told = [json.loads(line) for line in words[:].rstrip(b"\0").splitlines()]
-    return {"killed": os.WIFSIGNALED(status), "told": told}
+    return os.WIFSIGNALED(status), told
 
 
 def list_calls(log: Path) -> list[str]:
@@ -135,21 +126,30 @@ def injection(calls: list[str], index: int, what: str, is_lasting: bool) -> list
     return [f"inject=?{name}:error={what}:when={so_far[name] + 1}+" for name in sorted(names)]
 
 
-def outcome_of(folder: Path, scenario: str, fault: list[str]) -> dict:
-    """What a save with a fault leaves, and what the next save makes of it."""
+def check_fault(folder: Path, scenario: str, fault: list[str]) -> str:
+    """Assert what holds after a save with any fault; return how it ended."""
     store, new = prepare(folder / "run", scenario)
-    reader, with_warnings = CheckpointStore(store.folder), []
-    checkpoints.warn = with_warnings.append
+    reader, warnings = CheckpointStore(store.folder), []
+    checkpoints.warn = warnings.append
     before = load(reader)
-    ended = save_in_child(store, new, [w for each in fault for w in ("-e", each)], folder / "log")
-    outcome = {"old": before, "new": describe(new), "found": load(reader), **ended}
+    arguments = [word for each in fault for word in ("-e", each)]
+    is_killed, told = save_in_child(store, new, arguments, folder / "log")
+    found = load(reader)
+    assert found in (before, describe(new)), found
     reader.cut_back(10)
-    names = [path.name for path in store.folder.iterdir()] if store.folder.exists() else []
-    outcome["left"] = [name for name in names if name.startswith(".")]
-    outcome["found_after_sweep"] = load(reader)
-    outcome["warnings"] = with_warnings
+    assert not store.folder.exists() or list(store.folder.glob(".*")) == []
+    assert load(reader) == found
+    damaged = [line for line in warnings if "trying another checkpoint" in line]
+    assert len(damaged) == 0 or scenario == "mended", damaged
     store.save(new)
-    return outcome | {"saved_again": load(reader)}
+    assert load(reader) == describe(new)
+    kinds = [kind for kind, _ in told if kind != "warning"]
+    assert is_killed == (kinds == []) == ("KILL" in str(fault)), told
+    assert kinds in ([], ["saved"], ["refused"]), told
+    assert found == describe(new) or kinds != ["saved"], found
+    for _, text in told:
+        assert text == "" or (text.startswith("cannot ") and "\n" not in text), text
+    return "killed" if is_killed else kinds[0]
 
 
 def main() -> None:
@@ -157,16 +157,17 @@ def main() -> None:
     if not shutil.which("strace"):
         raise SystemExit("strace cannot be had: it is not installed")
     folder, scenario, every = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-    outcome_of(folder, scenario, [])
+    endings = Counter([check_fault(folder, scenario, [])])
     calls = list_calls(folder / "log")
     for index, name in enumerate(calls):
         is_on_disk = not NOT_OF_THE_DISK.fullmatch(name)
         for number, (what, is_lasting) in enumerate(FAULTS):
             is_chosen = (index + number) % every == 0 or name.startswith("rename")
             if is_chosen and (what == "kill" or is_on_disk):
-                outcome = outcome_of(folder, scenario, injection(calls, index, what, is_lasting))
-                fault = f"{scenario}, call {index} of {len(calls)}, {what}, lasting: {is_lasting}"
-                print(json.dumps(outcome | {"fault": fault}))
+                fault = injection(calls, index, what, is_lasting)
+                print(f"call {index}: {fault}", file=sys.stderr)  # the last one if it fails
+                endings[check_fault(folder, scenario, fault)] += 1
+    print(json.dumps({"calls": len(calls), **endings}))
 
 
 if __name__ == "__main__":
