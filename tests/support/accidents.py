@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest.mock import patch
 
-from processes import processes_with, words_of
+from processes import processes_with
 
 
 @contextlib.contextmanager
@@ -52,15 +52,13 @@ def raising(error: BaseException) -> Callable[[], object]:
     return accident
 
 
-def send(number: int) -> None:
-    """As `kill` does."""
-    os.kill(os.getpid(), number)
-
-
-def send_to_all(number: int, times: int) -> None:
-    """As a terminal does."""
+def send(number: int, *, to_all: bool = False, times: int = 1) -> None:
+    """Send a signal as `kill` does, or as a terminal does to all."""
     for _ in range(times):
-        os.killpg(0, number)
+        if to_all:
+            os.killpg(0, number)
+        else:
+            os.kill(os.getpid(), number)
 
 
 def run_out_of_memory() -> None:
@@ -72,7 +70,7 @@ def run_out_of_memory() -> None:
 def kill_ray() -> None:
     """Kill the daemon of the Ray that this process has started."""
     ours = processes_with(f"pixelpong-ray-{os.getpid()}-")
-    (raylet,) = (pid for pid in ours if "raylet/raylet " in words_of(pid))
+    (raylet,) = ours & processes_with("raylet/raylet\0")
     os.kill(raylet, signal.SIGKILL)
 
 
@@ -81,8 +79,8 @@ ACCIDENTS = {
     "SIGKILL": lambda: send(signal.SIGKILL),
     "SIGSTOP": lambda: send(signal.SIGSTOP),
     "SIGTERM": lambda: send(signal.SIGTERM),
-    "SIGINT": lambda: send_to_all(signal.SIGINT, 1),
-    "SIGINT twice": lambda: send_to_all(signal.SIGINT, 2),
+    "SIGINT": lambda: send(signal.SIGINT, to_all=True),
+    "SIGINT twice": lambda: send(signal.SIGINT, to_all=True, times=2),
     "memory": run_out_of_memory,
     "raylet": kill_ray,
 }

@@ -14,7 +14,6 @@ from pathlib import Path
 from processes import processes_with
 from waiting import wait_until
 
-COMMAND = ("-m", "pixelpong")
 ACCIDENT = str(Path(__file__).with_name("accidents.py"))
 
 
@@ -25,21 +24,18 @@ class Driver:
     there for their temporary files. Leaving the context ends whatever is still alive.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        *words: object,
-        program: Sequence[str] = ("-m", "pixelpong"),
-        **more: str,
-    ) -> None:
-        self.folder, self._mark = folder, f"PIXELPONG_TEST={uuid.uuid4().hex}"
+    def __init__(self, folder: Path, *words: object, accident: Sequence[object] = (), **more: str):
+        """Start the command, with the words of `accidents` if one is to befall it."""
+        self.folder, mark = folder, uuid.uuid4().hex
+        self._mark = f"PIXELPONG_TEST={mark}"
         (folder / "tmp").mkdir(exist_ok=True)
-        mark = dict([self._mark.split("=")])
+        program = [ACCIDENT, *accident] if accident else ["-m", "pixelpong"]
+        own = {"PIXELPONG_TEST": mark, "TMPDIR": str(folder / "tmp")}
         with (folder / "out").open("w") as out, (folder / "err").open("w") as err:
             self._process = subprocess.Popen(
-                [sys.executable, *program, *map(str, words)],
+                [sys.executable, *map(str, [*program, *words])],
                 cwd=folder, stdout=out, stderr=err, process_group=0, preexec_fn=_listen,
-                env=os.environ | mark | {"TMPDIR": str(folder / "tmp")} | more,
+                env=os.environ | own | more,
             )  # fmt: skip
         self.pid = self._process.pid
 

@@ -17,10 +17,3 @@ def processes_with(text: str) -> set[int]:
                 if text.encode() in known:
                     found.add(int(folder.name))
     return found
-
-
-def words_of(pid: int) -> str:
-    """A process's command line; "" if it has ended."""
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-    return ""
