@@ -45,20 +45,18 @@ def test_what_was_just_saved_outlives_damaged_ones_beyond_it(store):
         store.save(make_checkpoint(update, score=-float(update)))  # so that 20 is the best
     for update in (40, 50):
         store.path(update).write_text("damaged")
-    assert store.load_latest().update == 20
-    store.save(make_checkpoint(23))
-    assert store.updates() == [20, 23]
-    assert store.load_latest().update == 23
+    for update, left in ((23, [20, 23]), (24, [20, 23, 24])):
+        store.save(make_checkpoint(update))
+        assert (store.updates(), store.load_latest().update) == (left, update)
 
 
 @promise("no silent start")
 def test_when_none_is_sound_it_does_not_start_over_silently(store):
     with pytest.raises(CheckpointError, match="none at all"):
         store.load_latest()
-    for update in (1, 2):
-        store.save(make_checkpoint(update))
-        store.path(update).write_text("{}")
-    with pytest.raises(CheckpointError, match="only 2 damaged"):
+    store.save(make_checkpoint(1))
+    store.path(1).write_text("{}")
+    with pytest.raises(CheckpointError, match="only 1 damaged"):
         store.load_latest()
 
 
