@@ -109,13 +109,6 @@ def test_the_command_line_goes_over_the_file_over_the_preset(
             read()
 
 
-def test_options_that_do_not_change_the_result_are_free():
-    config, changes = load_preset("classic"), {"workers": 7, "engine": "serial", "updates": 5}
-    other = config.updated(changes | {"seed": 3}, "test")
-    assert differences(config, other) == {"seed": (0, 3)}
-    assert {*differences(config, other, with_free=True)} == {"seed", *changes}
-
-
 NAMES = st.text(max_size=12) | st.sampled_from(list(OPTIONS))
 VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
-from importlib import resources
 
 import pytest
 from checkpoint_files import describe, make_checkpoint
+from hostile import quick_and_soak
 from promises import promise
-from toys import disk_toy, with_updates
+from toys import with_updates
 
 from pixelpong.agent.file import Agent
 from pixelpong.errors import CheckpointError, PixelpongError
@@ -37,57 +37,34 @@ def damages(content: bytes, every: int):
     yield content + content
 
 
-def of_config(folder):
-    RunDirectory.create(folder / "run", disk_toy("fast"))
-
-    def read():
-        run = RunDirectory(folder / "run")
-        return run.config, run.versions, run.machine
-
-    return folder / "run" / "config.json", read
-
-
-def of_agent(folder):
-    path = folder / "agent.safetensors"
-    shutil.copy(str(resources.files("pixelpong") / "agent/shipped/beginner.safetensors"), path)
-
-    def read():
-        agent = Agent.read(path)
-        about = json.dumps(agent.about, sort_keys=True)
-        return fingerprint(agent.params), agent.algorithm, agent.protocol, about
-
-    return path, read
-
-
-def of_checkpoint(folder):
-    store = CheckpointStore(folder)
-    for update in (1, 2):
-        store.save(make_checkpoint(update))
-    return store.path(2), lambda: describe(store.load(2))
-
-
-SOAK = [pytest.mark.soak, pytest.mark.timeout(3600)]
-FILES = [  # every so manyth byte
-    (of_config, 37), (of_agent, 4000), (of_checkpoint, 17), pytest.param(of_config, 1, marks=SOAK),
-    pytest.param(of_agent, 61, marks=SOAK), pytest.param(of_checkpoint, 1, marks=SOAK),
-]  # fmt: skip
+def read(path) -> list:
+    """All that a run keeps in its configuration, in an agent and in its last checkpoint."""
+    run = RunDirectory(path)
+    agent = Agent.read(run.agents.path(10))
+    about = json.dumps(agent.about, sort_keys=True)
+    found = [fingerprint(agent.params), agent.algorithm, agent.protocol, about]
+    return [*found, run.config, run.versions, run.machine, describe(run.checkpoints.load(12))]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("make", "every"), FILES)
-def test_a_damaged_file_is_refused_in_one_line_or_gives_what_was_written(tmp_path, make, every):
-    path, read = make(tmp_path)
-    content, sound, refused, count = path.read_bytes(), read(), 0, 0
-    for changed in damages(content, every):
+@quick_and_soak(50)
+@pytest.mark.parametrize("name", ["config.json", "agents/000010", "checkpoints/000012"])
+def test_a_damaged_file_is_refused_in_one_line_or_gives_what_was_written(
+    tmp_path, toy_runs, name, number
+):
+    folder = shutil.copytree(toy_runs["fast"], tmp_path / "run")
+    (path,) = folder.glob(f"{name}*")
+    content, sound, refused, count = path.read_bytes(), read(folder), 0, 0
+    for changed in damages(content, max(len(content) // number, 1)):
         count += 1
         path.write_bytes(changed)
         try:
-            assert read() == sound, changed
+            assert read(folder) == sound, changed
         except PixelpongError as error:
             assert "\n" not in str(error)
             refused += 1
     print(f"{path.name}: {count} damages, {refused} refused, the others without effect")
-    assert refused > 0.9 * count > 45
+    assert refused > 0.9 * count > 150
 
 
 def test_in_place_of_a_damaged_checkpoint_the_one_before_is_taken_with_a_warning(tmp_path, capsys):

@@ -17,7 +17,6 @@ from pixelpong.faces import api, looking, plots
 from pixelpong.faces.notebook import Media
 from pixelpong.run.checkpoints import CheckpointStore
 from pixelpong.run.directory import RunDirectory
-from pixelpong.run.files import NumberedFiles
 from pixelpong.sweep.sweep import create_sweep, sum_up
 
 
@@ -53,18 +52,14 @@ def write_picture(run: Path, folder: Path, number: int) -> None:
 
 
 def write_tournament(run: Path, folder: Path, number: int) -> None:
-    players = "perfect", "person"
     out = folder / "it.json"
-    api.tournament(*players, games=1, points=1, seed=number, workers=1, out=out)
+    api.tournament("perfect", "person", games=1, points=1, seed=number, workers=1, out=out)
 
 
 WRITERS: dict[str, Callable[[Path, Path, int], object]] = {
     "a configuration": write_config,
     "a sweep's table": write_table,
     "a checkpoint": write_checkpoint,
-    "an agent saved on the way": lambda _, folder, n: NumberedFiles(folder).write(
-        1, b"%d" % n * 99
-    ),
     "an agent's file": lambda run, folder, n: looking.export(
         run, checkpoint=str(10 + 2 * n), out=folder / "agent.safetensors"
     ),

@@ -22,14 +22,10 @@ from hypothesis import strategies as st
 
 from pixelpong.errors import MAX_GOT, PixelpongError
 
-MAX_SECONDS = 1.0
-"""Of processor time, for one input: others may use the same cores."""
-
-MAX_BYTES = 256 << 20
-"""By which the memory in use may grow for one input."""
-
-MAX_LINE = MAX_GOT + 4096
-"""Characters of an error: what was got is cut off, and a path may be long."""
+MAX_SECONDS = 1.0  # of processor time, for one input: others may use the same cores
+MAX_BYTES = 256 << 20  # by which the memory in use may grow for one input
+MAX_LINE = MAX_GOT + 4096  # characters of an error: what was got is cut, and a path may be long
+REFUSED = object()  # what `refuse_or_read` gives for an input that was refused
 
 
 def _memory(name: str) -> int:
@@ -49,10 +45,6 @@ def within_limits(what: object) -> Iterator[None]:
     seconds, grown = time.process_time() - begin, _memory("VmHWM") - before
     assert seconds <= MAX_SECONDS, (seconds, what)
     assert grown <= MAX_BYTES, (grown, what)
-
-
-REFUSED = object()
-"""What `refuse_or_read` gives for an input that was refused."""
 
 
 def refuse_or_read(read: Callable[[], Any], what: object) -> Any:
