@@ -179,6 +179,7 @@ def strange_files() -> dict[str, bytes]:
     }
 
 
+@promise("agents of strangers")
 @pytest.mark.slow
 def test_what_is_no_arrays_is_refused_and_never_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

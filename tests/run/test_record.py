@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from accidents import planted, raising
+from accidents import planted
 from toys import toy_config, toy_evaluation, with_updates
 
 from pixelpong.errors import WorkerError
@@ -95,7 +96,7 @@ def test_a_training_that_an_error_ended_has_failed_until_it_goes_on(make_run):
     """As it starts, and in an update."""
     run, error = make_run(), WorkerError("expected a worker\n, got\x1b[2J none; a test")
     for place in ("pixelpong.loop:make_engine", "pixelpong.play.worker:Worker.play"):
-        with planted(place, 1, raising(error)), pytest.raises(WorkerError):
+        with planted(place, 1, Mock(side_effect=error)), pytest.raises(WorkerError):
             train(run)
         found = Record.read(run.path)
         assert found.state == "failed"

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from checkpoint_files import make_checkpoint
 from promises import promise
 
-import pixelpong
 from pixelpong.errors import CheckpointError
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.checkpoints import KEEP_LAST, CheckpointStore
@@ -58,19 +55,6 @@ def test_when_none_is_sound_it_does_not_start_over_silently(store):
     store.path(1).write_text("{}")
     with pytest.raises(CheckpointError, match="only 1 damaged"):
         store.load_latest()
-
-
-@promise("agents of strangers")
-def test_no_module_of_the_package_unpickles_a_file():
-    """Only what our own processes send each other is pickled."""
-    root = Path(pixelpong.__file__).parent
-    words = ("import pickle", "from pickle", "np.load(", "allow_pickle")
-    users = {
-        path.relative_to(root).as_posix()
-        for path in root.rglob("*.py")
-        if any(word in path.read_text("utf-8") for word in words)
-    }
-    assert all(name.startswith("engines/ray/") for name in users), users
 
 
 def test_fingerprint_tells_names_types_and_shapes_apart():

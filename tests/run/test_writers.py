@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from checkpoint_files import make_checkpoint
-from disks import file_size_limit, fill, remount
+from disks import file_size_limit, remount
 from promises import promise
 from toys import toy_config
 
@@ -56,6 +57,7 @@ def write_tournament(run: Path, folder: Path, number: int) -> None:
     api.tournament("perfect", "person", games=1, points=1, seed=number, workers=1, out=out)
 
 
+PAGE = 4096  # of memory, in which such a disk is kept
 WRITERS: dict[str, Callable[[Path, Path, int], object]] = {
     "a configuration": write_config,
     "a sweep's table": write_table,
@@ -84,7 +86,8 @@ def trouble(how: str, disk: Path, size: int):
         with file_size_limit(size // 2):
             yield
     elif how == "a full disk":
-        filler = fill(disk, size // 2)
+        room, filler = size // 2 // PAGE * PAGE, disk / "filler"
+        filler.write_bytes(bytes(shutil.disk_usage(disk).free - room))
         yield
         filler.unlink()
     else:

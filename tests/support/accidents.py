@@ -23,10 +23,11 @@ from processes import processes_with
 
 
 @contextlib.contextmanager
-def planted(place: str, when: int | str, accident: Callable[[], object]) -> Iterator[None]:
+def planted(place: str, when: int | str, accident: Callable[..., object]) -> Iterator[None]:
     """While inside, an accident happens just before a call of ``module:name``.
 
-    Before its n-th call, or before each with this text in its arguments.
+    Before its n-th call, or before each with this text in its arguments. To raise an error, it is a
+    `Mock` with that side effect.
     """
     module, _, name = place.partition(":")
     *owners, name = name.split(".")
@@ -41,15 +42,6 @@ def planted(place: str, when: int | str, accident: Callable[[], object]) -> Iter
 
     with patch.object(owner, name, call):
         yield
-
-
-def raising(error: BaseException) -> Callable[[], object]:
-    """An accident that raises."""
-
-    def accident() -> None:
-        raise error
-
-    return accident
 
 
 def send(number: int, *, to_all: bool = False, times: int = 1) -> None:

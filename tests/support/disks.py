@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 NEEDS_MOUNT = "PIXELPONG_NEEDS_MOUNT"
 """Where it is set, as in CI, these tests may use sudo, and fail if nothing can be mounted."""
-
-PAGE = 4096
 
 
 def as_root(*words: str | Path) -> None:
@@ -24,13 +21,6 @@ def as_root(*words: str | Path) -> None:
 def remount(disk: Path, options: str) -> None:
     """Change a disk: ``"size=4k"``, ``"ro"``, ``"rw"``."""
     as_root("mount", "-o", f"remount,{options}", disk)
-
-
-def fill(disk: Path, room: int) -> Path:
-    """Leave so many bytes free, rounded down to whole pages; the file that takes the others."""
-    filler = disk / "filler"
-    filler.write_bytes(bytes(shutil.disk_usage(disk).free - room // PAGE * PAGE))
-    return filler
 
 
 @contextlib.contextmanager

@@ -11,10 +11,9 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
+import accidents
 from processes import processes_with
 from waiting import wait_until
-
-ACCIDENT = str(Path(__file__).with_name("accidents.py"))
 
 
 class Driver:
@@ -29,7 +28,7 @@ class Driver:
         self.folder, mark = folder, uuid.uuid4().hex
         self._mark = f"PIXELPONG_TEST={mark}"
         (folder / "tmp").mkdir(exist_ok=True)
-        program = [ACCIDENT, *accident] if accident else ["-m", "pixelpong"]
+        program = [accidents.__file__, *accident] if accident else ["-m", "pixelpong"]
         own = {"PIXELPONG_TEST": mark, "TMPDIR": str(folder / "tmp")}
         with (folder / "out").open("w") as out, (folder / "err").open("w") as err:
             self._process = subprocess.Popen(
@@ -66,22 +65,14 @@ class Driver:
 
         wait_until(is_there)
 
-    def state(self) -> str:
-        """Of the command, as Linux has it: ``T`` if it is stopped."""
-        return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
+    def is_stopped(self) -> bool:
+        """Whether Linux has stopped the command, as Ctrl-Z does."""
+        return ") T " in Path(f"/proc/{self.pid}/stat").read_text()
 
     def send(self, number: int, *, to_all: bool = False) -> None:
         """Send a signal to the command, or as a terminal does to its whole group."""
         with contextlib.suppress(ProcessLookupError):
             (os.killpg if to_all else os.kill)(self.pid, number)
-
-    def is_ours(self) -> bool:
-        """Whether our first line has run: from there on, SIGTERM is caught."""
-        with contextlib.suppress(OSError):
-            status = Path(f"/proc/{self.pid}/status").read_text()
-            (caught,) = (line.split()[1] for line in status.splitlines() if "SigCgt" in line)
-            return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
-        return False
 
     def processes(self) -> set[int]:
         """Of the command and of all that it has started, those which are alive."""

@@ -7,7 +7,6 @@ the logits are as large as a float can be.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import shutil
 from pathlib import Path
@@ -30,48 +29,30 @@ from pixelpong.run.directory import RunDirectory
 LEARNERS = {"classic": ReinforceLearner, "fast": PPOLearner}
 PLACES = [
     ("classic", "grads.W1"), ("classic", "grads.W2"), ("classic", "params.W1"),
-    ("classic", "params.*"), ("classic", "own.v.W2"), ("fast", "steps.value"),
+    ("classic", "params"), ("classic", "own.v.W2"), ("fast", "steps.value"),
     ("fast", "steps.log_probability"), ("fast", "steps.entropy"), ("fast", "params.W1"),
-    ("fast", "params.b2"), ("fast", "params.*"), ("fast", "own.m.W2"), ("fast", "own.v.W1"),
+    ("fast", "params.b2"), ("fast", "params"), ("fast", "own.m.W2"), ("fast", "own.v.W1"),
 ]  # fmt: skip
 ODD = [np.nan, np.inf, -np.inf, 1e300, -1e300, 3e38, 1e25, -1e20, 1e6, 1e4]
 UPDATES = 3
 
 
-def plant(array: np.ndarray, value: float) -> np.ndarray:
-    """A copy with the odd number as its first."""
-    changed = array.copy()
-    with np.errstate(over="ignore"):
-        changed.reshape(-1)[0] = value
-    return changed
+def plant(learner, results, place: str, value: float) -> None:
+    """Write the number into an array of what was played, or of the learner.
 
-
-def plant_in_results(results, place: str, value: float):
-    """The results of a round, with the number in the first of them."""
-    first, (owner, _, name) = results[0], place.partition(".")
+    In the first layer, into a row that these results are played with.
+    """
+    (owner, _, name), first = place.partition("."), results[0]
     if owner == "grads":
-        grads = dataclasses.replace(first.grads, **{name: plant(getattr(first.grads, name), value)})
-        return [dataclasses.replace(first, grads=grads), *results[1:]]
-    steps = first.sides[0].steps.copy()
-    steps[name] = plant(steps[name], value)
-    sides = (dataclasses.replace(first.sides[0], steps=steps),)
-    return [dataclasses.replace(first, sides=sides), *results[1:]]
-
-
-def plant_in_learner(learner, results, place: str, value: float) -> None:
-    """Into a row of the first layer that these results are played with, or into everything."""
-    owner, _, name = place.partition(".")
-    if name == "*":
-        with np.errstate(over="ignore", invalid="ignore"):
-            for array in getattr(learner, owner).values():
-                array *= value
-        return
-    array = getattr(learner, owner)[name]
-    row = 0
-    if name.endswith("W1"):
-        first = results[0]
-        row = int(first.sides[0].indices[0] if first.sides else first.grads.rows[0])
-    array[row : row + 1] = plant(array[row : row + 1], value)
+        array = getattr(first.grads, name)
+    elif owner == "steps":
+        array = first.sides[0].steps[name]
+    else:
+        array = getattr(learner, owner)[name]
+        if name.endswith("W1"):
+            row = int(first.sides[0].indices[0] if first.sides else first.grads.rows[0])
+            array = array[row:]
+    array.flat[0] = value
 
 
 def train_with(run: RunDirectory, place: str, value: float, update: int) -> bool:
@@ -82,10 +63,12 @@ def train_with(run: RunDirectory, place: str, value: float, update: int) -> bool
     def apply(self, results):
         results = list(results)
         if self.progress.update + 1 == update:
-            if place.split(".")[0] in ("grads", "steps"):
-                results = plant_in_results(results, place, value)
-            else:
-                plant_in_learner(self, results, place, value)
+            with np.errstate(over="ignore", invalid="ignore"):
+                if place == "params":
+                    for array in self.params.values():
+                        array *= value
+                else:
+                    plant(self, results, place, value)
         return real(self, results)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -15,35 +15,10 @@ from pixelpong import learners
 from pixelpong.config import Config
 from pixelpong.errors import CheckpointError, RunError
 from pixelpong.learners.progress import Progress
-from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.loop import Began, Evaluated, Updated, train, training
-from pixelpong.play.worker import Worker
 from pixelpong.run.directory import RunDirectory
-from pixelpong.session import Session
 
 # --- the loop ---------------------------------------------------------------------------------
-
-
-def test_the_parts_are_called_in_the_order_of_the_map(make_run, monkeypatch):
-    tape = []
-
-    def note(owner, name):
-        real = getattr(owner, name)
-        monkeypatch.setattr(
-            owner, name, lambda *args, **more: tape.append(name) or real(*args, **more)
-        )
-
-    run = make_run(updates=2, batch_size=2, save_every=2, evaluate_every=2, evaluate_episodes=1)
-    for owner, names in (
-        (ReinforceLearner, ["items", "apply"]), (Worker, ["play"]),
-        (Session, ["evaluate", "record"]), (type(run.checkpoints), ["save"]),
-    ):  # fmt: skip
-        for name in names:
-            note(owner, name)
-    train(run)
-    one = ["items", "apply", "play", "play", "record"]
-    first = [*one[:2], "play", *one[2:]]  # a frame, to compile
-    assert tape == ["save", *first, *one, "evaluate", "play", "save"]
 
 
 @promise("lines first")
