@@ -58,22 +58,6 @@ def test_lines_are_cut_back_to_an_update_and_damage_costs_no_other(tmp_path, con
     assert [line["update"] for line in file.read()] == [*left, 7]
 
 
-def test_a_file_that_cannot_be_used_is_one_line(tmp_path):
-    file = LineFile(tmp_path)
-    for action in (lambda: list(file.read()), lambda: file.append({"update": 1}), file.sync):
-        with pytest.raises(RunError, match="Is a directory"):
-            action()
-    advice = "make room there; or if the run was deleted, train again"
-    for path, why in (
-        (tmp_path / "gone" / "lines.jsonl", f"No such file or directory; {advice}"),
-        (Path("/dev/full"), f"No space left on device; {advice}"),
-    ):
-        with pytest.raises(RunError, match=f"cannot write to {path}: {why}"):
-            LineFile(path).append({"update": 1})
-    with pytest.raises(RunError, match="not JSON compliant"):
-        LineFile(tmp_path / "new").append({"update": 1, "loss": float("nan")})
-
-
 def test_latest_is_the_newest_run_with_an_update(toy, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(RunError, match="No run in .* has an update yet"):

@@ -22,12 +22,6 @@ from pixelpong.run.directory import RunDirectory
 
 pytestmark = promise("one writer")
 
-TRAIN = [
-    "train", "--run", "run", "--preset", "classic", "--max-frames", "300", "--hidden", "10",
-    "--batch-size", "2", "--engine", "serial", "--save-every", "1", "--save-agent-every", "1",
-    "--evaluate-every", "2", "--evaluate-episodes", "1", "--updates",
-]  # fmt: skip
-
 
 def run_at_once(folder: Path, times: int, *words: str) -> list[tuple[int, str]]:
     """Exit codes, and what was said of errors."""
@@ -44,7 +38,9 @@ def run_at_once(folder: Path, times: int, *words: str) -> list[tuple[int, str]]:
 
 @pytest.mark.slow
 def test_of_trainings_that_begin_at_once_in_one_run_one_goes_on(tmp_path):
-    found = run_at_once(tmp_path, 3, *TRAIN, "3")
+    (tmp_path / "mine.toml").write_text("preset = 'classic'\nmax_frames = 300\nupdates = 3")
+    words = ["train", "--run", "run", "--config", "mine.toml"]
+    found = run_at_once(tmp_path, 3, *words)
     assert sorted(code for code, _ in found) == [0, 1, 1]
     for code, err in found:
         assert err.count("\n") == code
@@ -53,9 +49,10 @@ def test_of_trainings_that_begin_at_once_in_one_run_one_goes_on(tmp_path):
 
 
 @pytest.fixture
-def training(tmp_path):
+def training(make_run, tmp_path):
     """A training that goes on until it is ended."""
-    with Driver(tmp_path, *TRAIN, "100000") as driver:
+    make_run(updates=10**6, evaluate_every=2, evaluate_episodes=1, save_agent_every=1)
+    with Driver(tmp_path, "resume", "run") as driver:
         driver.wait_for_lines(2)
         yield driver
 

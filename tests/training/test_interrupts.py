@@ -34,7 +34,6 @@ main()
 
 
 STOPPABLE = "with stop_on_signals() as should_stop: "
-TRY = ["begin()", "try:", "    send()"]
 
 # What a command does; its exit code and what it prints.
 COMMANDS = {
@@ -45,11 +44,9 @@ COMMANDS = {
     "a training is told of one that came before it": (
         ["send()", STOPPABLE + "print(should_stop())", "return 130"], 130, "True\n",
     ),
-    "at work it is an exception": (
-        [*TRY, "    print('deaf')", "except KeyboardInterrupt:", "    return 7"], 7, "",
-    ),
-    "only the first is an exception": (
-        [*TRY, "except KeyboardInterrupt:", "    send()", "    return 7"], 7, "",
+    "at work the first is an exception": (
+        ["begin()", "try:", "    send()", "except KeyboardInterrupt:", "    send()",
+         "    return 7"], 7, "",
     ),
     "after a stop it changes nothing": (
         ["begin()", STOPPABLE + "send()", "send()", "return 7 + should_stop()"], 8, "",
