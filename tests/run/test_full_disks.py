@@ -12,7 +12,7 @@ import re
 import pytest
 from disks import file_size_limit, remount
 from promises import promise
-from toys import FEW, disk_toy, result_of
+from toys import result_of
 
 from pixelpong.errors import RunError
 from pixelpong.loop import train
@@ -20,10 +20,11 @@ from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import LineFile
 
 
-@pytest.fixture(params=FEW)
-def whole(request, tmp_path) -> RunDirectory:
-    """A training where there is room."""
-    run = RunDirectory.create(tmp_path / "whole", disk_toy(request.param))
+@pytest.fixture
+def whole(make_run, mode) -> RunDirectory:
+    """A training where there is room, which writes every kind of file."""
+    often = {"save_every": 2, "save_agent_every": 1, "evaluate_every": 3, "evaluate_episodes": 2}
+    run = make_run("whole", updates=8, hidden={"classic": 20, "fast": 4}[mode], **often)
     train(run)
     return run
 
@@ -75,7 +76,8 @@ def disk_of(disk, size: int):
     remount(disk, "size=32m")
 
 
-EVERY = {"classic": [*range(100, 1_000, 10)], "fast": [*range(100, 6_000, 60)]}
+EVERY = {"classic": range(100, 1_000, 10), "fast": range(100, 6_000, 60)}
+"""Kilobytes, in steps of a hundredth of what is enough."""
 
 
 @promise("the disk may fill")

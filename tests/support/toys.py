@@ -73,12 +73,3 @@ def _without_times(value: Any) -> Any:
         kept = (name for name in value if name != "timing" and "seconds" not in name)
         return {name: _without_times(value[name]) for name in kept}
     return [_without_times(each) for each in value] if isinstance(value, list) else value
-
-
-FEW = {"classic": {}, "fast": {"hidden": 4, "num_envs": 3, "num_steps": 60}}
-
-
-def disk_toy(preset: str) -> Config:
-    """Eight updates that write every kind of file."""
-    often = {"updates": 8, "save_every": 2, "evaluate_every": 3, "save_agent_every": 1}
-    return toy_config(preset, evaluate_episodes=2, **often, **FEW[preset])
