@@ -289,6 +289,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         """End the threads."""
         if self._pool:
             self._pool.shutdown()
+        self._pool = None
 
     def __getstate__(self) -> tuple[Any, ...]:
         return self._options, self.clone_state(), self._is_seeded
