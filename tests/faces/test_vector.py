@@ -123,6 +123,16 @@ def test_a_field_is_what_the_definition_makes_of_the_frame():
         frame, field = (env.step(action[0])[0] for env in (frames, fields))
 
 
+def test_at_the_start_of_an_episode_nothing_is_held():
+    """Whichever actions there are: with sticky frames alone, the paddle stays where it is."""
+    envs = [pixelpong.make_env("field", actions=each, sticky=1.0) for each in ("two", "six")]
+    for env in envs:
+        env.reset(seed=0)
+    for _ in range(30):
+        first, second = (env.step(action)[0] for env, action in zip(envs, (0, 3), strict=True))
+        np.testing.assert_array_equal(first, second)
+
+
 def test_some_games_are_reset_by_a_mask_with_seeds_of_their_own():
     envs = pixelpong.make_vec(3, "field", **SHORT | {"repeat_action_probability": 0.9})
     envs.reset(seed=[5, 6, 7])

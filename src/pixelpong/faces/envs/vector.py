@@ -119,6 +119,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         numbers = PONG.duel_actions if self._is_duel else PONG.actions
         chosen = PONG.all_actions if full_action_space else ACTION_SETS[actions]
         self.moves = np.array([numbers[k] for k in chosen])  # the console's action of each
+        self._no_move = numbers[0]
         _, agent = open_agent(opponent) if opponent not in (BUILTIN, SELF) else (None, None)
         self._opponents = [agent.make_network() for _ in range(num_envs)] if agent else []
         self._streams = np.zeros(len(self._opponents), kernels.STREAM)  # their memory
@@ -188,7 +189,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
             self._game.address, [each.ctypes.data for each in machines], actions.ctypes.data,
             it["frameskip"], most_frames, it["max_num_frames_per_episode"],
             it["repeat_action_probability"],
-            PONG.fire if it["use_fire_reset"] and not self._is_duel else -1, self.moves[0],
+            PONG.fire if it["use_fire_reset"] and not self._is_duel else -1, self._no_move,
             1 + self._is_duel, self.kind == "atari" or len(self._frames) > 0,
             self.kind == "atari" and it["maxpool"],
         )  # fmt: skip
