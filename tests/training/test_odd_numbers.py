@@ -1,8 +1,7 @@
 """Numbers that ought not to be: the update ends, and nothing of them reaches the disk.
 
 Each case is a training of three short updates. One odd number is planted into what was played,
-into the parameters or into the optimizer's memory; or all parameters are multiplied by it, so that
-the logits are as large as a float can be.
+into the parameters or into the optimizer's memory.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from pixelpong.run.directory import RunDirectory
 LEARNERS = {"classic": ReinforceLearner, "fast": PPOLearner}
 PLACES = [
     ("classic", "grads.W1"), ("classic", "grads.W2"), ("classic", "params.W1"),
-    ("classic", "params"), ("classic", "own.v.W2"), ("fast", "steps.value"),
+    ("classic", "own.v.W2"), ("fast", "steps.value"),
     ("fast", "steps.log_probability"), ("fast", "steps.entropy"), ("fast", "params.W1"),
-    ("fast", "params.b2"), ("fast", "params"), ("fast", "own.m.W2"), ("fast", "own.v.W1"),
+    ("fast", "params.b2"), ("fast", "own.m.W2"), ("fast", "own.v.W1"),
 ]  # fmt: skip
-ODD = [np.nan, np.inf, -np.inf, 1e300, -1e300, 3e38, 1e25, -1e20, 1e6, 1e4]
+ODD = [np.nan, np.inf, -np.inf, 1e300, -1e300, 3e38, 1e25, -1e20, 1e6]
 UPDATES = 3
 
 
@@ -63,12 +62,8 @@ def train_with(run: RunDirectory, place: str, value: float, update: int) -> bool
     def apply(self, results):
         results = list(results)
         if self.progress.update + 1 == update:
-            with np.errstate(over="ignore", invalid="ignore"):
-                if place == "params":
-                    for array in self.params.values():
-                        array *= value
-                else:
-                    plant(self, results, place, value)
+            with np.errstate(over="ignore"):
+                plant(self, results, place, value)
         return real(self, results)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -97,7 +92,7 @@ def assert_all_finite(folder: Path) -> None:
 
 @promise("finite numbers")
 @pytest.mark.slow
-@quick_and_soak(4, 1000)
+@quick_and_soak(4, 100)
 @pytest.mark.parametrize(("preset", "place"), PLACES)
 def test_an_odd_number_anywhere_never_reaches_the_disk(preset, place, number, tmp_path):
     """The training goes on from what was saved before it, to the bits of one without it.
@@ -124,7 +119,29 @@ def test_an_odd_number_anywhere_never_reaches_the_disk(preset, place, number, tm
         assert same_training(run, whole[dtype]) == []
         refused.append(value)
 
-    values = st.sampled_from(ODD) | st.floats()
-    cases = st.tuples(values, st.integers(1, UPDATES - 1), st.sampled_from([*whole]))
+    updates = st.integers(1, UPDATES - 1)
+    cases = st.tuples(st.sampled_from(ODD), updates, st.sampled_from([*whole]))
     for_examples(number, cases, check)
     assert refused
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("exponent", [4, 19, 38])
+@pytest.mark.parametrize("preset", LEARNERS)
+def test_huge_logits_are_played_and_learned_from_or_refused(preset, exponent, dtype, tmp_path):
+    """Parameters as large as a float can be: nothing but their numbers goes wrong."""
+    owner = LEARNERS[preset]
+    real = owner.__init__
+
+    def init(self, *args):
+        real(self, *args)
+        for w in self.params.values():
+            w[...] = np.clip(w * 10.0**exponent, -1e38, 1e38)
+
+    config = toy_config(preset, updates=UPDATES, save_agent_every=1, hidden=2, dtype=dtype)
+    run = RunDirectory.create(tmp_path / "run", config)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(owner, "__init__", init)
+        train_with(run, "none", 0.0, 0)
+    assert_all_finite(run.path)
