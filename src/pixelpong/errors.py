@@ -87,8 +87,9 @@ def refusing(failure: str, kind: type[PixelpongError], advice: str = "") -> Iter
 
 
 def warn(message: str) -> None:
-    """Print a warning on one line; the work continues."""
-    print(f"warning: {message}", file=sys.stderr)
+    """Print a warning on one line; the work continues, even if nobody can read it."""
+    with contextlib.suppress(OSError):
+        print(f"warning: {message}", file=sys.stderr, flush=True)
 
 
 def did_you_mean(word: object, known: Iterable[str], otherwise: str) -> str:

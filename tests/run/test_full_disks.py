@@ -14,7 +14,7 @@ from disks import file_size_limit, remount
 from promises import promise
 from toys import result_of
 
-from pixelpong.errors import RunError
+from pixelpong.errors import RunError, warn
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import LineFile
@@ -121,3 +121,11 @@ def test_a_line_of_which_the_disk_takes_a_part_is_taken_back(tmp_path):
         with pytest.raises(RunError, match=r"cannot write to .*lines\.jsonl: "):
             file.append({"update": 2})
     assert file.path.read_bytes() == before
+
+
+def test_a_warning_that_nobody_can_read_ends_nothing(monkeypatch):
+    full = open("/dev/full", "w")  # noqa: SIM115 - closing it raises
+    monkeypatch.setattr("sys.stderr", full)
+    warn("the disk behind 2> is full")
+    with pytest.raises(OSError):
+        full.close()
