@@ -10,9 +10,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
-from accidents import planted, raising
+from accidents import planted
 from toys import toy_config
 
 import pixelpong
@@ -184,13 +185,13 @@ def test_debug_shows_the_traceback_and_the_workers_and_a_bug_is_one_line_too(
 ):
     assert "Traceback" in call("resume", "none", "--debug")[2]
     place, error = "pixelpong.play.worker:Worker.play", RuntimeError("planted")
-    with planted(place, "update=13", raising(error)):
+    with planted(place, "update=13", Mock(side_effect=error)):
         code, _, err = call("resume", "run", "--updates", "14")
         debugged = call("resume", "run", "--updates", "14", "--debug")[2]
     assert (code, len(err.splitlines())) == (1, 1)
     assert "Item(purpose='train', seed=0, update=13, index=0" in err
     assert "In the worker:" in debugged
-    assert "raise error" in debugged
+    assert "raise effect" in debugged
     monkeypatch.setattr(RunDirectory, "__init__", lambda *_: 1 / 0)
     code, _, err = call("plot", "run")
     assert (code, len(err.splitlines())) == (1, 1)

@@ -133,8 +133,12 @@ PYTHON = [
     (lambda: evaluate(hidden=3), "an option of environment or engine", 2),
     (lambda: Policy.load(None), "None", 2),
     (lambda: Policy.load("x.safetensors"), "agent in x.safetensors", 1),
-    (lambda: make_env(observation="pixel"), "observation … 'frame', 'pixels' … 'pixel'", 2),
-    (lambda: make_env(render_mode="human"), "render_mode … None, 'rgb_array'", 2),
+    (
+        lambda: make_env(observation="pixel"),
+        "observation … frame, field … 'pixel' … did you mean pixels",
+        2,
+    ),
+    (lambda: make_env(render_mode="human"), "render_mode is rgb_array or None", 2),
     (lambda: make_env(environment="Breakout-v5"), "environment to be one of ALE/Pong-v5", 2),
 ]
 

@@ -225,7 +225,10 @@ def test_a_disturbed_command_leaves_nothing_behind_and_resumes_to_the_same_bits(
             time.sleep(0.2)  # longer than the deadline of any worker
             driver.send(signal.SIGCONT)
         assert driver.wait() == code, driver.said()
-        assert driver.said().count("\n") <= 1
+        lines = driver.said().splitlines()
+        if accident == "memory":  # a library's native code says more before ours
+            assert lines.pop().startswith("pixelpong: error: The system refused: ")
+        assert accident == "memory" or len(lines) <= 1
         assert accident in ("SIGKILL", "raylet") or driver.leaves() == []
         last, again = max((line["update"] for line in run.metrics.read()), default=0), saved(run)
         assert again == last if code in (0, 130) else last - 3 <= again <= last

@@ -6,7 +6,9 @@ A game is a row in a few arrays, so a state is a copy of them. Its sticky frames
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import functools
+import threading
+from queue import SimpleQueue
 from typing import Annotated, Any, Literal, get_type_hints
 
 import gymnasium
@@ -168,7 +170,9 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         self._start = PONG.start(self._game, PONG.modes[self._is_duel]).view(np.uint8)
         num_threads = min(it["num_threads"] or count_cores(), size)
         self._threads = [self._make_thread(most_frames) for _ in range(num_threads)]
-        self._pool: ThreadPoolExecutor | None = None
+        self._tasks: SimpleQueue[Any] = SimpleQueue()
+        self._answers: SimpleQueue[BaseException | None] = SimpleQueue()
+        self._num_helpers = 0
         self._out = self._empty()
         self._next = np.zeros((size, sides), np.int64)
 
@@ -194,8 +198,9 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
             self.kind == "atari" and it["maxpool"],
         )  # fmt: skip
         height, width = it["img_height"], it["img_width"]
-        sums = (np.zeros(size, np.float32) for size in (WIDTH, width, width))
-        scratch, plane = (np.zeros(ROWS, np.uint8), *sums), np.zeros((height, width), np.uint8)
+        sums = (kernels.unshared(size, dtype=np.float32) for size in (WIDTH, width, width))
+        scratch = kernels.unshared(ROWS, dtype=np.uint8), *sums
+        plane = kernels.unshared(height, width, dtype=np.uint8)
         levels = self._levels, np.arange(256, dtype=np.float32)
         kept = self._kept.view(np.uint64), self._kept
         tables = make_tables(height, width)
@@ -288,9 +293,9 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
 
     def close_extras(self, **_: Any) -> None:
         """End the threads."""
-        if self._pool:
-            self._pool.shutdown()
-        self._pool = None
+        while self._num_helpers:
+            self._tasks.put(None)
+            self._num_helpers -= 1
 
     def __getstate__(self) -> tuple[Any, ...]:
         return self._options, self.clone_state(), self._is_seeded
@@ -320,12 +325,18 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
             own, first, last = self._threads[k], bounds[k], bounds[k + 1]
             kernel(games, self._next, self._draws, self._start, own, out, first, last)
 
-        if count > 1 and self._pool is None:
-            self._pool = ThreadPoolExecutor(count - 1, "games")
-        others = [self._pool.submit(play, k) for k in range(1, count)] if self._pool else []
-        play(0)
-        for each in others:
-            each.result()
+        while self._num_helpers < count - 1:
+            helper = threading.Thread(target=_help, args=(self._tasks, self._answers), daemon=True)
+            helper.start()
+            self._num_helpers += 1
+        for k in range(1, count):
+            self._tasks.put(functools.partial(play, k))
+        try:
+            play(0)
+        finally:
+            errors = [self._answers.get() for _ in range(1, count)]
+        for error in filter(None, errors):
+            raise error
         if self.places["fault"].any():
             raise not_covered(-int(self.places["fault"].min()))
         which = np.flatnonzero(self._next[:, 0] == kernels.RESET)
@@ -367,6 +378,15 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
             "frame_number": self.places["total_frames"].astype(np.int32),
             "episode_frame_number": self.places["episode_frames"].astype(np.int32),
         }
+
+
+def _help(tasks: SimpleQueue[Any], answers: SimpleQueue[BaseException | None]) -> None:
+    """Carry out tasks until one is None; a third of the time of a `ThreadPoolExecutor`."""
+    for task in iter(tasks.get, None):
+        try:
+            answers.put(task())
+        except BaseException as error:
+            answers.put(error)
 
 
 def _check(options: dict[str, Any]) -> dict[str, Any]:
