@@ -381,7 +381,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
 
 
 def _help(tasks: SimpleQueue[Any], answers: SimpleQueue[BaseException | None]) -> None:
-    """Carry out tasks until one is None; a third of the time of a `ThreadPoolExecutor`."""
+    """Carry out tasks until one is None; cheaper than a `ThreadPoolExecutor`, see docs/log.md."""
     for task in iter(tasks.get, None):
         try:
             answers.put(task())
