@@ -10,7 +10,7 @@ from two_paddles import OTHER, OWN, ball_of, paddle
 
 from pixelpong.env import duel
 from pixelpong.env.cartridge import BALL_ROW, LEFT_BUTTON, LEFT_POINTS, RIGHT_BUTTON, RIGHT_POINTS
-from pixelpong.env.duel import LEFT, RIGHT, DuelEmulator
+from pixelpong.env.duel import LEFT, DuelEmulator
 from pixelpong.env.native import NativeConsole
 from pixelpong.items import DOWN, STAY, UP
 
@@ -22,38 +22,6 @@ def follow(screen, colour):
         return STAY
     missing = ball[0] + 2 - (own[0] + own[1]) / 2
     return UP if missing < -4 else DOWN if missing > 4 else STAY
-
-
-def test_each_side_has_its_points_and_its_serve():
-    """The winner of a point serves, and nobody is charged for waiting."""
-    game = DuelEmulator()
-    while game.server is None:
-        game.act(follow(game.screen, OTHER), STAY)
-    for _ in range(400):
-        assert (game.server, game.points) == (LEFT, [1, 0])
-        game.act(STAY, STAY)
-    for _ in range(3):
-        game.act(STAY, STAY, fires=True)
-    assert game.server is None
-    game.reset()
-    while sum(game.points) < 2:
-        game.act(STAY, follow(game.screen, OWN))
-        assert game.server in (None, RIGHT)
-        assert game.frames_since_point < 400
-    assert game.points == [0, 2]
-
-
-def test_the_left_paddle_comes_to_rest_where_it_is_sent():
-    game = DuelEmulator()
-    for row in (60, 150, 45, 180, 113, 187, 40):
-        for _ in range(50):
-            game.act(game.steer(row), STAY)
-        first, last, *_ = paddle(game.screen, OTHER)
-        for _ in range(10):
-            game.act(game.steer(row), STAY)
-            assert paddle(game.screen, OTHER)[0] == first, "it trembles"
-        if first > 34 and last < 190:
-            assert abs((first + last) / 2 - row) <= 4
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ native_exactness"``, which takes a quarter of an hour on a core of its own.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ from pixelpong.atari import console, drawing, tia, translation
 from pixelpong.atari import native as machine_code
 from pixelpong.atari.machine import DRAW_PICTURE
 from pixelpong.env import cartridge, native
-from pixelpong.env.native import NativeConsole, NativeGame, load_game, make_ir
+from pixelpong.env.native import NativeConsole, NativeGame
 from pixelpong.env.rom import read_rom
 from pixelpong.errors import EmulatorError
 
@@ -136,23 +135,6 @@ def test_a_made_up_state_is_played_the_same_without_skipping(plain, count, seed)
     assert shown > played / 2
 
 
-def test_where_the_record_lies_changes_nothing():
-    """Nothing in it is aligned; compiled code must not expect it."""
-    console = NativeConsole()
-    size = console.machine.nbytes
-    memory = np.zeros(size + 8, np.uint8)
-    for shift in (1, 2, 3, 5):
-        console.reset()
-        record = memory[shift : shift + size]
-        record[:] = console.machine.view(np.uint8)
-        for k in range(200):
-            actions = bytes([k * k % 6]) * 4
-            result = load_game().play_frames(record.ctypes.data, actions, 4, k % 3)
-            console.run(actions, k % 3)
-            assert result > 0
-        assert record.tobytes() == console.machine.tobytes()
-
-
 def test_actions_that_there_are_not_do_nothing():
     """A byte has room for sixteen a side; compiled code must not look beyond its tables."""
     play = NativeConsole()
@@ -162,16 +144,6 @@ def test_actions_that_there_are_not_do_nothing():
         play.reset()
         play.run(bytes([action]), DRAW_PICTURE)
         assert play.get_state().tobytes() == wanted
-
-
-def test_no_name_can_be_taken_for_the_c_librarys():
-    """A function that was called `write` was bound to the C library's, and looped for ever."""
-    ir = make_ir(read_rom())
-    names = re.findall(r"^define (internal )?.*?@(\w+)\(", ir, re.M)
-    assert len(names) > 30
-    assert sorted(name for internal, name in names if not internal) == ["idle", "play_frames"]
-    assert set(re.findall(r"^@\w+ = (\w+)", ir, re.M)) == {"private"}  # tables
-    assert all(re.findall(r"^declare .*@(llvm\.)?[\w.]+\(", ir, re.M))
 
 
 # Traps: each that its makers fell into is noticed above if its cure is taken out.

@@ -300,8 +300,3 @@ def test_a_call_lets_other_threads_run():
     finally:
         sys.setswitchinterval(before)
         thread.join()
-
-
-def test_more_frames_than_a_call_can_count_are_a_bug():
-    with pytest.raises(AssertionError):
-        NativeConsole().run(bytes(40_000), DRAW_NOTHING)

@@ -15,7 +15,6 @@ from pixelpong.atari.typed import (
     fill,
     inline,
     lowest_bit,
-    rounds_that_meet,
     wide,
 )
 
@@ -213,11 +212,3 @@ def moves(m: Machine, a: Int, b: Int) -> Int:
     copy(m.bytes, a & 3, 8, b & 3)
     fill(m.bytes, 0, 1, 0)
     return m.bytes[5]
-
-
-def meets(m: Machine, a: Int, b: Int) -> Int:
-    m.wides[0] = rounds_that_meet(a, 2, b & 255)
-    m.wides[1] = rounds_that_meet(a & 255, 1, 0xFC)
-    m.wides[2] = rounds_that_meet(-a, -3, b)
-    m.wides[3] = rounds_that_meet(a, 0, b & 3)
-    return 0
