@@ -137,15 +137,10 @@ def test_draws_choose_the_frame_skip_and_the_frames_that_keep_the_held_action(na
             wanted.append(held)
         other.step(DOWN, [0.9] * (1 + high))
         other.set_state(emulator.get_state())
-        seen = [
-            (
-                each.step(action, [skip, *coins]),
-                each.screen.tobytes(),
-                each.is_over,
-                each.num_frames,
-            )
-            for each in (emulator, other)
-        ]
+        seen = []
+        for each in (emulator, other):
+            reward = each.step(action, [skip, *coins])
+            seen.append((reward, each.screen.tobytes(), each.is_over, each.num_frames))
         assert seen[0] == seen[1]
         console.run(bytes(wanted), DRAW_NOTHING)
         assert other.console.get_state().tobytes() == console.get_state().tobytes()
