@@ -18,7 +18,7 @@ from toys import toy_config
 
 import pixelpong
 from pixelpong.config import OPTIONS
-from pixelpong.faces.cli import COMMANDS, fold, main, parse
+from pixelpong.faces.cli import COMMANDS, main, parse
 from pixelpong.loop import train
 from pixelpong.machine import count_cores
 from pixelpong.play.worker import Worker
@@ -262,14 +262,6 @@ def test_no_name_of_a_run_reaches_the_terminal_as_control_codes(name, call, toy_
         assert (out + err).replace("\n", "").isprintable(), line
         assert out + err
     assert call("runs", "some")[1].count("\n") == 3, "the head, the run, the sum"
-
-
-def test_a_terminals_lines_break_between_words_and_commands_can_be_pasted():
-    command = "pixelpong resume runs/a-run-with-a-name --total-timesteps 10000000"
-    *lines, pasted = fold("with-a-hyphen " * 20 + f"\n  {command}", 40).split("\n")
-    assert (len(lines), pasted) == (10, f"  {command}")
-    assert max(map(len, lines)) <= 40
-    assert all(line.endswith("-hyphen") for line in lines)
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from accidents import planted
 
 from pixelpong.agent.choice import Agents
 from pixelpong.agent.game import play_game
-from pixelpong.agent.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
+from pixelpong.agent.legend import ACTION_NAMES, PIXEL_NAMES
 from pixelpong.config.protocols import PROTOCOLS
 from pixelpong.faces.look import film as look
 from pixelpong.faces.look.film import draw_overlay, make_film
-from pixelpong.play.networks import APPEARED, OFF, STAYED, VANISHED
+from pixelpong.play.networks import STAYED
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.words import signed
 
@@ -151,20 +151,6 @@ def test_the_panel_has_the_legends_words_and_bars_as_long_as_probabilities(agent
         for action, p in zip(actions, explanation.probabilities, strict=True):
             longest = (bars == look.ACTIONS[action]).sum(axis=1).max()
             assert longest == pytest.approx(3 * 112 * p, abs=1)
-
-
-def test_the_panel_has_the_colours_of_the_legend_and_shapes_of_its_own():
-    colours = look.list_colours()
-    stamped = {state: look.INK + state for state in PIXEL_COLOURS}
-    for places, legend in ((look.ACTIONS, ACTION_COLOURS), (stamped, PIXEL_COLOURS)):
-        assert {key: "#" + bytes(colours[place]).hex() for key, place in places.items()} == legend
-    for unit in range(2, 11):
-        shapes = look.make_stamps(unit) != look.PAPER
-        assert len({shapes[state].tobytes() for state in (OFF, STAYED, APPEARED, VANISHED)}) == 4
-        up, down = shapes[4:8], shapes[8:]
-        assert (up == up[0]).all()
-        assert (down == down[0]).all()
-        assert (up[0] != down[0]).any()
 
 
 def test_the_command_makes_the_film_that_was_asked_for(toy_runs, tmp_path, call, report):

@@ -11,18 +11,13 @@ import signal
 import subprocess
 import sys
 import termios
-from types import SimpleNamespace
 
 import pytest
 
-from pixelpong.config.presets import load_preset
-from pixelpong.faces import display
 from pixelpong.faces.display import TrainingDisplay
 from pixelpong.faces.live import draw_curve
-from pixelpong.learners.progress import Progress
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
-from pixelpong.run.words import duration
 
 
 class Terminal(io.StringIO):
@@ -110,23 +105,6 @@ def test_the_verdict_is_announced_and_nothing_follows_it(make_run, monkeypatch):
     words = "playing greedy games to see whether the mean return is above −21.0"
     assert announced == f"update 2: {words}"
     assert judged.startswith("update 2: won")
-
-
-def test_the_time_to_the_win_is_that_of_the_recorded_trainings():
-    fast = load_preset("fast").updated({"seed": 7, "workers": 3}, "test")
-    clock, other = (
-        display.Clock(config, 0.0) for config in (fast, fast.updated({"hidden": 8}, "test"))
-    )
-    for steps, seconds in ((4_000, 20.0), (204_000, 10.0)):
-        played = Progress(steps=steps, recent_points=[1] * 500 + [-1] * 500)
-        stats = SimpleNamespace(rollout_seconds=seconds, learn_seconds=1.0)
-        found, of_other = (each.count(played, stats) for each in (clock, other))
-        if steps == 4_000:
-            assert {*found.values()} == {"–"}, "it has only compiled"
-    to_win, at_most = display.steps_left(0.0) * 11 / 200_000, 11 * (5_000_000 - 204_000) / 200_000
-    known = {"time to the win": f"about {duration(to_win)}", "at most": duration(at_most)}
-    assert found == known
-    assert of_other == {"at most": known["at most"]}, "nothing like it is recorded"
 
 
 WORDS = [

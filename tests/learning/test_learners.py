@@ -64,18 +64,6 @@ def bits(learner):
 # --- both ---------------------------------------------------------------------------------------
 
 
-def test_items_name_everything_a_round_depends_on(mode, config):
-    learner = make_learner(config)
-    items = learner.items()
-    found = [(item.purpose, item.seed, item.update, item.index) for item in items]
-    assert found == [("train", 0, 1, index) for index in range(3)]
-    learner.apply(play(learner))
-    assert {item.update for item in learner.items()} == {2}
-    if mode == "fast":
-        assert not any(item.stream.view(np.uint8).any() for item in items)
-        assert all(item.stream["memory"]["is_on"] for item in learner.items())
-
-
 def test_a_state_goes_through_json_and_arrays_and_continues_the_same(config):
     learner, other = learn(config), make_learner(config)
     first, second, *_ = learner.get_state()[0]["rows"]

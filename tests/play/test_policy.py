@@ -30,42 +30,37 @@ def play(algorithm, game="ALE/Pong-v5", explains_every=1):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("game", ["Pong-v0", "ALE/Pong-v5"])
-def test_what_it_saw_and_thinks_is_what_the_definitions_give(algorithm, game):
-    params, moments = make_params(algorithm), play(algorithm, game)
+@pytest.mark.parametrize(("game", "every"), [("Pong-v0", 7), ("ALE/Pong-v5", 1)])
+def test_what_it_saw_and_thinks_is_what_the_definitions_give(algorithm, game, every):
+    """In every few steps, and after the end."""
+    params, moments = make_params(algorithm), play(algorithm, game, every)
     assert len(moments) > 90
     previous, last = None, STAY
     for moment in moments:
         explanation, frame = moment.explanation, preprocess(moment.frame)
-        _, logits, value = decide(algorithm, params, previous, frame, last)
-        expected = np.exp(logits - logits.max())
-        np.testing.assert_allclose(explanation.probabilities, expected / expected.sum(), atol=1e-9)
-        assert explanation.value == (None if value is None else pytest.approx(value, abs=1e-9))
-        by_action = dict(zip(NETS[algorithm].actions, logits, strict=True))
-        summed = explanation.saliency.sum() + explanation.rest
-        assert summed == pytest.approx(by_action[UP] - by_action[DOWN], abs=1e-9)
-        before, field = NOTHING if previous is None else previous, explanation.field
-        if previous is None and algorithm == "reinforce":
-            before = frame  # the first observation is all zeros
-        assert (explanation.saliency[field == OFF] == 0).all()
-        np.testing.assert_array_equal(field == APPEARED, (frame > 0) & (before == 0))
-        np.testing.assert_array_equal(field == VANISHED, (frame == 0) & (before > 0))
-        stayed = (frame > 0) & (before > 0) & (algorithm == "ppo")
-        np.testing.assert_array_equal(field == STAYED, stayed)
+        is_explained = moment.step % every == 0 or moment is moments[-1]
+        assert (explanation is not None) == is_explained
+        if is_explained:
+            thought = decide(algorithm, params, previous, frame, last)[1:]
+            check_explanation(algorithm, explanation, previous, frame, *thought)
         previous, last = frame, moment.action
 
 
-def test_a_game_is_explained_every_few_steps_and_after_the_end(algorithm):
-    *moments, last = play(algorithm, explains_every=7)
-    assert (last.step, last.action, last.explanation is None) == (100, None, False)
-    for each, moment in zip(play(algorithm), moments, strict=False):
-        assert moment.action == each.action
-        if moment.step % 7:
-            assert moment.explanation is None
-        else:
-            wanted, found = each.explanation, moment.explanation
-            np.testing.assert_array_equal(found.probabilities, wanted.probabilities)
-            np.testing.assert_array_equal(found.saliency, wanted.saliency)
+def check_explanation(algorithm, explanation, previous, frame, logits, value):
+    expected = np.exp(logits - logits.max())
+    np.testing.assert_allclose(explanation.probabilities, expected / expected.sum(), atol=1e-9)
+    assert explanation.value == (None if value is None else pytest.approx(value, abs=1e-9))
+    by_action = dict(zip(NETS[algorithm].actions, logits, strict=True))
+    summed = explanation.saliency.sum() + explanation.rest
+    assert summed == pytest.approx(by_action[UP] - by_action[DOWN], abs=1e-9)
+    before, field = NOTHING if previous is None else previous, explanation.field
+    if previous is None and algorithm == "reinforce":
+        before = frame  # the first observation is all zeros
+    assert (explanation.saliency[field == OFF] == 0).all()
+    np.testing.assert_array_equal(field == APPEARED, (frame > 0) & (before == 0))
+    np.testing.assert_array_equal(field == VANISHED, (frame == 0) & (before > 0))
+    stayed = (frame > 0) & (before > 0) & (algorithm == "ppo")
+    np.testing.assert_array_equal(field == STAYED, stayed)
 
 
 def test_saliency_is_what_a_pixel_taken_away_takes_away():

@@ -10,8 +10,6 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pixelpong.config import OPTIONS, Config, differences
 from pixelpong.config.presets import combine, load_preset, preset_names, read_toml
@@ -107,18 +105,3 @@ def test_the_command_line_goes_over_the_file_over_the_preset(
     else:
         with pytest.raises(ConfigError, match=wanted):
             read()
-
-
-NAMES = st.text(max_size=12) | st.sampled_from(list(OPTIONS))
-VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
-
-
-@given(st.dictionaries(NAMES, VALUES, max_size=3))
-@pytest.mark.slow
-def test_any_mapping_gives_a_configuration_or_a_declared_error(changes):
-    try:
-        config = Config().updated(changes, "drawn")
-    except ConfigError as error:
-        assert str(error).startswith("drawn: expected ")
-    else:
-        assert Config().updated(vars(config), "again") == config
