@@ -129,7 +129,7 @@ def run_model(rom: bytes, machine: np.ndarray, entries: set[int]) -> Processor:
     model = Processor(rom, bytearray(machine["ram"][0].tobytes()), **registers)
     model.flags = int(machine["p"][0])
     model.cycles = int(machine["cycle"][0])
-    while (instruction := model.instruction()) is not None:
+    while (instruction := decode(rom[model.pc])) is not None:
         if model.cycles > 2000:
             raise Elsewhere("loops")
         model.step()

@@ -1,6 +1,6 @@
 """The 6502 once more, as the manual tells it: slow, literal, and independent of the package.
 
-What the emulator is held to, instruction by instruction. An opcode is read off its bits: aaabbbcc.
+What the emulator is held to, instruction by instruction.
 
 Covered: documented instructions without decimal arithmetic; memory of 128 bytes, which is the stack
 as well, and a cartridge of 2 kB. Anything else on the bus raises `Elsewhere`.
@@ -10,6 +10,7 @@ Source: MCS6500 Family Programming Manual (MOS, 1976), appendices A and B.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 _CYCLES = bytes.fromhex(
@@ -24,30 +25,34 @@ _CYCLES = bytes.fromhex(
 )  # fmt: skip
 """By opcode, without crossed pages and branches taken."""
 
-_IMPLIED = {
-    0x00: "BRK", 0x08: "PHP", 0x0A: "ASL", 0x18: "CLC", 0x28: "PLP", 0x2A: "ROL", 0x38: "SEC",
-    0x40: "RTI", 0x48: "PHA", 0x4A: "LSR", 0x58: "CLI", 0x60: "RTS", 0x68: "PLA", 0x6A: "ROR",
-    0x78: "SEI", 0x88: "DEY", 0x8A: "TXA", 0x98: "TYA", 0x9A: "TXS", 0xA8: "TAY", 0xAA: "TAX",
-    0xB8: "CLV", 0xBA: "TSX", 0xC8: "INY", 0xCA: "DEX", 0xD8: "CLD", 0xE8: "INX", 0xEA: "NOP",
-    0xF8: "SED",
-}  # fmt: skip
+_OPCODES = """
+implied: BRK 00 PHP 08 CLC 18 PLP 28 SEC 38 RTI 40 PHA 48 CLI 58 RTS 60 PLA 68 SEI 78 DEY 88 TXA 8A
+implied: TYA 98 TXS 9A TAY A8 TAX AA CLV B8 TSX BA INY C8 DEX CA CLD D8 INX E8 NOP EA SED F8
+accumulator: ASL 0A ROL 2A LSR 4A ROR 6A
+immediate: ORA 09 AND 29 EOR 49 ADC 69 LDY A0 LDX A2 LDA A9 CPY C0 CMP C9 CPX E0 SBC E9
+page 0: ORA 05 ASL 06 BIT 24 AND 25 ROL 26 EOR 45 LSR 46 ADC 65 ROR 66 STY 84 STA 85 STX 86 LDY A4
+page 0: LDA A5 LDX A6 CPY C4 CMP C5 DEC C6 CPX E4 SBC E5 INC E6
+page 0,x: ORA 15 ASL 16 AND 35 ROL 36 EOR 55 LSR 56 ADC 75 ROR 76 STY 94 STA 95 LDY B4 LDA B5
+page 0,x: CMP D5 DEC D6 SBC F5 INC F6
+page 0,y: STX 96 LDX B6
+(page 0,x): ORA 01 AND 21 EOR 41 ADC 61 STA 81 LDA A1 CMP C1 SBC E1
+(page 0),y: ORA 11 AND 31 EOR 51 ADC 71 STA 91 LDA B1 CMP D1 SBC F1
+absolute: ORA 0D ASL 0E BIT 2C AND 2D ROL 2E EOR 4D LSR 4E ADC 6D ROR 6E STY 8C STA 8D STX 8E
+absolute: LDY AC LDA AD LDX AE CPY CC CMP CD DEC CE CPX EC SBC ED INC EE
+absolute,x: ORA 1D ASL 1E AND 3D ROL 3E EOR 5D LSR 5E ADC 7D ROR 7E STA 9D LDY BC LDA BD CMP DD
+absolute,x: DEC DE SBC FD INC FE
+absolute,y: ORA 19 AND 39 EOR 59 ADC 79 STA 99 LDA B9 LDX BE CMP D9 SBC F9
+branch: BPL 10 BMI 30 BVC 50 BVS 70 BCC 90 BCS B0 BNE D0 BEQ F0
+address: JSR 20 JMP 4C
+pointer: JMP 6C
+"""
+"""The documented ones: an addressing mode, and names with their opcodes."""
 
-_OTHERS = {0x20: ("JSR", "address"), 0x4C: ("JMP", "address"), 0x6C: ("JMP", "pointer")}
-
-_GROUPS = {
-    0: ("", "BIT", "", "", "STY", "LDY", "CPY", "CPX"),
-    1: ("ORA", "AND", "EOR", "ADC", "STA", "LDA", "CMP", "SBC"),
-    2: ("ASL", "ROL", "LSR", "ROR", "STX", "LDX", "DEC", "INC"),
+_DECODED = {
+    int(opcode, 16): (name, mode)
+    for mode, pairs in (line.split(": ") for line in _OPCODES.strip().splitlines())
+    for name, opcode in re.findall(r"(\w+) (\w+)", pairs)
 }
-
-_MODES = {
-    0: {0: "immediate", 1: "page 0", 3: "absolute", 5: "page 0,x", 7: "absolute,x"},
-    1: {
-        0: "(page 0,x)", 1: "page 0", 2: "immediate", 3: "absolute", 4: "(page 0),y",
-        5: "page 0,x", 6: "absolute,y", 7: "absolute,x",
-    },
-    2: {0: "immediate", 1: "page 0", 3: "absolute", 5: "page 0,x", 7: "absolute,x"},
-}  # fmt: skip
 
 
 class Elsewhere(Exception):  # noqa: N818 - it is no error
@@ -56,27 +61,7 @@ class Elsewhere(Exception):  # noqa: N818 - it is no error
 
 def decode(opcode: int) -> tuple[str, str] | None:
     """Name and addressing mode; None if the opcode is not documented."""
-    if opcode in _IMPLIED:
-        return _IMPLIED[opcode], "accumulator" if opcode & 0x9F == 0x0A else "implied"
-    if opcode in _OTHERS:
-        return _OTHERS[opcode]
-    if opcode & 0x1F == 0x10:
-        return ["BPL", "BMI", "BVC", "BVS", "BCC", "BCS", "BNE", "BEQ"][opcode >> 5], "branch"
-    group, mode = _GROUPS.get(opcode & 3), _MODES.get(opcode & 3, {}).get(opcode >> 2 & 7)
-    name = group[opcode >> 5] if group else ""
-    if not name or not mode or not _exists(name, mode):
-        return None
-    if name in ("STX", "LDX"):
-        mode = mode.replace(",x", ",y")
-    return name, mode
-
-
-def _exists(name: str, mode: str) -> bool:
-    if mode == "immediate":
-        return name in ["LDY", "CPY", "CPX", "LDX", "ORA", "AND", "EOR", "ADC", "LDA", "CMP", "SBC"]
-    if mode == "absolute,x":
-        return name not in ("STY", "BIT", "CPY", "CPX", "STX")
-    return mode != "page 0,x" or name not in ("BIT", "CPY", "CPX")
+    return _DECODED.get(opcode)
 
 
 def length(mode: str) -> int:
@@ -155,9 +140,6 @@ class Processor:
         return value
 
     # Instructions.
-
-    def instruction(self) -> tuple[str, str] | None:
-        return decode(self.rom[self.pc])
 
     def step(self) -> None:
         """Carry out one documented instruction."""
