@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import ale_py  # noqa: F401 - registers the environments
 import gymnasium
 import numpy as np
@@ -147,17 +145,3 @@ def test_draws_choose_the_frame_skip_and_the_frames_that_keep_the_held_action(na
         counts.add(len(wanted))
         emulator, other = other, emulator
     assert counts == set(range(low, high + 1))
-
-
-def test_an_episode_counts_the_frames_that_were_emulated():
-    """It may end inside a step, by its last point or because its frames are used up."""
-    counts = {82: set(), None: set()}
-    for limit, skip in itertools.product(counts, (1, 7)):
-        emulator = Emulator(
-            find_protocol("ALE/Pong-v5", max_frames=limit, frame_skip=skip, sticky=0.0)
-        )
-        while not emulator.is_over:
-            emulator.step(UP, [0.0] * 8)
-        counts[limit].add(emulator.num_frames)
-    assert counts[82] == {82}
-    assert len(counts[None]) == 1

@@ -267,7 +267,7 @@ def test_objects_collide_where_pixels_of_both_are_drawn(draws):
             continue
         bit = 0x40 if number % 2 else 0x80
         screen = Screen(draws)
-        screen.machine.position[0:5] = [100] * 5
+        screen.place(player0=100, player1=100, missile0=100, missile1=100, ball=100)
         for name in (pair[:2], pair[2:]):
             screen.write(at(100), objects[name], 0xFF)
         assert screen.read(at(100, 56), number // 2) == 0  # up to column 99 it is drawn

@@ -6,7 +6,6 @@ import base64
 import re
 import signal
 import types
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -68,19 +67,6 @@ def test_a_training_gives_the_run_and_a_resume_takes_it_or_its_path(toy):
     again = pixelpong.resume(toy.path, quiet=True, updates=np.int64(4))
     assert (again, hash(again)) == (toy, hash(toy))
     assert again != toy.path
-
-
-def test_the_loop_over_a_training_that_is_shown_runs(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    page = Path(__file__).parents[2].joinpath("docs/howto/python.md").read_text("utf-8")
-    (block,) = re.findall(r"```python\n([^`]*pixelpong\.training[^`]*)```", page)
-    shown = '"fast", total_timesteps=400_000, evaluate_every=20'
-    assert shown in block
-    toy = '"classic", evaluate_every=2, updates=4, **TOY'
-    exec(block.replace(shown, toy), {"TOY": TOY | {"evaluate_episodes": 2}})
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines if line[0].isdigit()] == ["1", "2", "3", "4"]
-    assert sum(line.startswith("mean return") for line in lines) == 2
 
 
 def test_ctrl_c_saves_and_stops_a_script_that_may_go_on(tmp_path):

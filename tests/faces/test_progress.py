@@ -15,7 +15,6 @@ import termios
 import pytest
 
 from pixelpong.faces.display import TrainingDisplay
-from pixelpong.faces.live import draw_curve
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 
@@ -76,23 +75,6 @@ def test_a_terminal_gets_a_live_display_that_fits_and_no_name_commands_it(
     for label in ("estimated ret", "points won", "steps a second", "in total"):
         assert label in shown
     assert "at most" not in shown[shown.rindex("in total") :], "it has ended"
-
-
-def test_the_curve_rises_from_the_bottom_left_to_the_top_right():
-    lines = [line.plain for line in draw_curve([(0, -21.0), (500, 0.0), (1000, 21.0)], 18.0, 45)]
-    columns = [min(k for k, c in enumerate(line) if c >= "\u2801") for line in lines[:-1]]
-    assert columns == sorted(columns, reverse=True)
-    assert (columns[0], columns[-1]) == (pytest.approx(44, abs=4), 5)
-    assert any(line.startswith(" +18 ") and "┄" in line for line in lines)
-    assert lines[-1].split() == ["0", "1,000", "steps"]
-
-
-def test_an_evaluation_is_shown_and_a_resumed_training_says_so(make_run):
-    run = make_run(evaluate_every=3, evaluate_episodes=4)
-    found = r"^update 3: greedy mean return −\d+\.\d\d \(too few .*\) over 4 games"
-    assert re.search(found, "\n".join(lines_of(run)), re.M)
-    run = run.with_config(run.config.updated({"updates": 4}, "test"))
-    assert "resuming after update 3" in lines_of(run)[0]
 
 
 def test_the_verdict_is_announced_and_nothing_follows_it(make_run, monkeypatch):

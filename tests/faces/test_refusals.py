@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from disks import contents
 from promises import promise
 from toys import toy_evaluation
 
@@ -61,10 +62,7 @@ ROWS = [
         Row(f"resume run {more}", "Nothing is left to train in run (budget spent at update 12; ")
         for more in ("", "--updates 2", "--updates 12", "--total-timesteps 1")
     ),
-    *(
-        Row(f"resume won {more}", "Nothing is left to train in won (won … higher until_return.")
-        for more in ("", "--until-return 18", "--updates 99")
-    ),
+    Row("resume won --updates 99", "Nothing is left to train in won (won … higher until_return."),
     Row("train --name ../x", "name of a run … '../x'"),
     Row("train --run runs/club", "name of a run … 'club'"),
     Row("train --run run", "run exists; choose another name", 1),
@@ -144,10 +142,6 @@ def folder(toy_runs, tmp_path_factory) -> Path:
 def call_here(call, folder, monkeypatch):
     monkeypatch.chdir(folder)
     return call
-
-
-def contents(folder: Path) -> dict[Path, bytes]:
-    return {path: path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")}
 
 
 def call_python(words: list[str]) -> Any:

@@ -13,22 +13,15 @@ import numba
 import numpy as np
 import pytest
 from promises import promise
+from toys import toy_config
 
 import pixelpong
 from pixelpong import kernels
-from pixelpong.config import Config
-from pixelpong.config.presets import load_preset
 from pixelpong.items import BUILTIN, SELF
 from pixelpong.learners import Learner
 from pixelpong.learners.ppo import lay_out
 
 pytestmark = promise("bounds")
-
-
-def small(preset: str, **changes) -> Config:
-    few = {"hidden": 8, "updates": 1, "max_frames": 300, "until_return": None}
-    few |= {"batch_size": 2} if preset == "classic" else {"num_envs": 4, "num_steps": 100}
-    return load_preset(preset).updated(few | changes, "test")
 
 
 @pytest.mark.skipif(not numba.config.BOUNDSCHECK, reason="bounds are not checked in this job")
@@ -57,20 +50,19 @@ def played(monkeypatch):
     [
         ("classic", "builtin", {"batch_size": 3, "gamma": 0.5}),
         ("fast", "builtin", {"num_envs": 3, "num_steps": 50, "num_minibatches": 7}),
-        ("half", "half", {"num_envs": 6, "num_steps": 1201}),
-        ("half", "half", {"opponent": "self"}),
-        ("half", "self", {"opponent": "builtin"}),
-        ("half", "builtin", {"opponent": "half"}),
-        ("half", "builtin", {"opponent": "club"}),
-        ("half", "club", {"opponent": "self"}),
-        ("half", "club", {"opponent": "beginner"}),
+        ("fast", "half", {"num_envs": 6, "num_steps": 1201}),
+        ("fast", "half", {"opponent": "self"}),
+        ("fast", "self", {"opponent": "builtin"}),
+        ("fast", "builtin", {"opponent": "half"}),
+        ("fast", "club", {"opponent": "self"}),
     ],
 )
 def test_every_mode_continues_with_other_options_or_another_opponent(
     preset, before, after, tmp_path, played
 ):
     """Games end in these segments; each has the sides that learn, with all their inputs."""
-    run = pixelpong.train(small(preset, opponent=before), run=tmp_path / "run", quiet=True)
+    config = toy_config(preset, opponent=before, updates=1, num_steps=100)
+    run = pixelpong.train(config, run=tmp_path / "run", quiet=True)
     run = pixelpong.resume(run, updates=2, allow_changes=True, quiet=True, **after)
     run = pixelpong.resume(run, updates=3, quiet=True)  # as it is now
     assert pixelpong.evaluate(run, episodes=1)
@@ -89,7 +81,7 @@ def test_every_mode_continues_with_other_options_or_another_opponent(
 
 def test_steps_whose_offsets_do_not_fit_their_entries_are_refused(tmp_path, played):
     """As those of a side that began to record in mid-segment: offsets jump back to 0."""
-    pixelpong.train(small("fast", num_steps=50), run=tmp_path / "run", quiet=True)
+    pixelpong.train(toy_config("fast", updates=1, num_steps=50), run=tmp_path / "run", quiet=True)
     (results,) = played
     (side,) = results[1].sides
     lay_out(results, 0.99, 0.95)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from pathlib import Path
 
@@ -24,12 +23,6 @@ from pixelpong.run.directory import RunDirectory
 def run(mode, toy_runs):
     """Of twelve updates; not to be changed."""
     return RunDirectory(toy_runs[mode])
-
-
-@pytest.fixture
-def agent(run):
-    """The newest one, as in its checkpoint."""
-    return dataclasses.replace(Agents.of_run(run).load("latest"), start=None)
 
 
 @pytest.mark.slow
@@ -57,19 +50,6 @@ def test_the_agents_that_a_run_keeps_are_those_of_its_checkpoints_but_for_roundi
         assert (np.abs(got[touched] - w[touched]) <= error).all()
         # The rows that no gradient has reached are not in the file.
         assert name != "W1" or 0 < np.mean(touched) < 1
-
-
-def test_numbers_are_off_by_half_a_step_at_most(agent):
-    """Of the step that is given for each row, up to its 127th multiple."""
-    W1 = agent.params["W1"]
-    rows = np.arange(0, len(W1), 2)
-    steps = np.full(len(rows), 2.0**-6)
-    steps[0] = 2.0**-4
-    largest = np.abs(W1[rows].reshape(len(rows), -1)).max(axis=1)
-    back = Agent.decode(agent.encode(rows, steps), "a test").params["W1"]
-    wrong = np.abs(back[rows] - W1[rows]).reshape(len(rows), -1).max(axis=1)
-    assert (wrong <= np.maximum(0.5 * steps, largest - 127 * steps)).all()
-    assert not np.delete(back, rows, axis=0).any()
 
 
 def test_if_the_checkpoints_of_a_won_run_are_damaged_the_newest_saved_agent_is_shown(

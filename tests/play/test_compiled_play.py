@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 
 import numpy as np
 import pytest
-from dense import POLICY, assert_same_play, make_params, play_densely, record
+from dense import POLICY, make_params, play_densely, record
 
-from pixelpong import kernels
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import play_game
 from pixelpong.config.protocols import PROTOCOLS, find_protocol
@@ -121,16 +119,6 @@ def test_a_stream_is_the_same_however_it_is_cut_and_all_of_it_is_counted(game):
         assert counted == [reward for reward in rewards if reward] != []
     entropy = pytest.approx(lines[0]["entropy"], rel=1e-9)  # its sum is taken in other parts
     assert all(line == lines[0] | {"entropy": entropy} for line in lines)
-
-
-def test_a_stream_continues_where_the_record_had_no_room():
-    item, params = next_steps(70, stream=np.zeros(1, kernels.STREAM)), make_params("ppo")
-    wanted, small = (Player(find_protocol("ALE/Pong-v5"), "ppo") for _ in range(2))
-    small.play(dataclasses.replace(item, steps=1), params)
-    decider = small._networks[0]
-    decider.steps, decider.offsets = decider.steps[:3].copy(), decider.offsets[:4].copy()
-    assert_same_play(wanted.play(item, params), small.play(item, params))
-    assert len(decider.steps) >= 70
 
 
 def test_statistics_of_an_episode_by_hand():

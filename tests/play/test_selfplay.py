@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 from dense import assert_same_play, decide, make_params
 from lockstep import OracleForTwo
-from toys import result_of
+from toys import result_of, toy_config
 
 import pixelpong
 from pixelpong.atari.palette import PALETTE
-from pixelpong.config import Config
-from pixelpong.config.presets import load_preset
 from pixelpong.config.protocols import find_protocol
 from pixelpong.env import cartridge, duel
 from pixelpong.env.preprocess import mirror, preprocess
@@ -139,15 +137,10 @@ def test_a_training_does_not_see_the_colours_after_the_cartridge_has_given_up(pa
     assert [episode.frames for episode in result.episodes][:1] == [duel.MAX_FRAMES]
 
 
-def small(**changes) -> Config:
-    common = {"hidden": 8, "num_envs": 4, "num_steps": 60, "num_minibatches": 2, "updates": 3}
-    return load_preset("half").updated(common | changes, "test")
-
-
 @pytest.mark.slow
 def test_all_ways_give_the_same_bits():
     """Half of the streams play against the agent itself."""
-    ways = list(compare_ways(small(opponent="half"), ["serial", "threads"]))
+    ways = list(compare_ways(toy_config("fast", opponent="half"), ["serial", "threads"]))
     assert len(ways) >= 6
     assert all(way["is_same"] for way in ways)
 
@@ -156,7 +149,7 @@ def test_all_ways_give_the_same_bits():
 def test_an_agent_that_is_met_stays_as_it_was_whatever_becomes_of_its_file(tmp_path):
     shipped, file = importlib.resources.files("pixelpong") / "agent/shipped", tmp_path / "agent"
     file.write_bytes((shipped / "club.safetensors").read_bytes())
-    config = small(opponent=str(file), hidden=3)
+    config = toy_config("fast", opponent=str(file), hidden=3)
     whole = pixelpong.train(config, run=tmp_path / "whole", quiet=True)
     first = config.updated({"updates": 1}, "test")
     run = pixelpong.train(first, run=tmp_path / "run", quiet=True)

@@ -79,7 +79,6 @@ LAYERS = [  # preset, file, command line
     ("classic", "until_return = 18", {}, {"until_return": 18.0, "updates": None}),
     (None, "until_return = 18\nupdates = 7", {"updates": 1},
      {"until_return": 18.0, "updates": 1, "total_timesteps": None}),
-    (None, "", {"batch_size": 20}, "train: batch_size is an option of REINFORCE"),
     (None, "decay_rate = 0.9", {}, r"mine\.toml: decay_rate is an option of REINFORCE"),
     (None, "num_envs = 8", {"algorithm": "reinforce"}, r"mine\.toml: num_envs is .* PPO, which"),
     ("classic", "preset = 'fast'\nvf_coef = 3", {}, "vf_coef .*a preset with PPO"),

@@ -43,16 +43,6 @@ def test_a_record_is_the_lines_of_the_files(toy_runs, mode):
     json.dumps(told, allow_nan=False)
 
 
-def test_a_record_is_read_again_only_if_the_run_has_changed(tmp_path):
-    run = RunDirectory.create(tmp_path / "run", toy_config("fast"))
-    first = Record.read(run.path)
-    assert Record.read(run.path) is first
-    run.metrics.append({"update": 1, "steps": 10, "timing": {"wall_seconds": 2.5}})
-    assert (Record.read(run.path).steps, Record.read(run.path).total_seconds) == (10, 2.5)
-    run.metrics.cut_back(0)
-    assert Record.read(run.path).rows == ()
-
-
 # --- states -----------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from checkpoint_files import make_checkpoint
-from disks import file_size_limit, remount
+from disks import contents, file_size_limit, remount
 from promises import promise
 from toys import toy_config
 
@@ -73,10 +73,6 @@ WRITERS: dict[str, Callable[[Path, Path, int], object]] = {
     ),
 }
 """Each writes one of two contents, in files whose names are always the same."""
-
-
-def contents(folder: Path) -> dict[Path, bytes]:
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @contextlib.contextmanager

@@ -23,6 +23,11 @@ def remount(disk: Path, options: str) -> None:
     as_root("mount", "-o", f"remount,{options}", disk)
 
 
+def contents(folder: Path) -> dict[Path, bytes]:
+    """All files in a folder, with what they hold, and the folders in it."""
+    return {path: path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")}
+
+
 @contextlib.contextmanager
 def file_size_limit(size: int) -> Iterator[None]:
     """Let no file of this process grow beyond a size."""

@@ -59,9 +59,7 @@ def compares(m: Machine, a: Int, b: Int) -> Int:
     m.numbers[3] = a <= b
     m.numbers[4] = a > b
     m.numbers[5] = a >= b
-    m.numbers[6] = (a < b) + 2 * (a == b) - (b < 0)
-    m.numbers[7] = (a < b) << 3 | ~(a > b) & -(a == b)
-    m.numbers[8] = (a < b) & (a < 10) | (b > 5) ^ (a > 5)
+    m.numbers[6] = (a < b) << 3 | ~(a > b) & -(a == b)
     return (a < b) == (b > a)
 
 
