@@ -35,13 +35,6 @@ def test_the_public_names_are_these():
         assert getattr(pixelpong, name).__doc__, name
 
 
-def test_the_package_can_be_pickled_by_those_who_send_functions_that_use_it():
-    """As Ray and stable-baselines3 do, with cloudpickle, which Gymnasium brings."""
-    cloudpickle = pytest.importorskip("cloudpickle")
-    there = cloudpickle.loads(cloudpickle.dumps(lambda: pixelpong.make_env(max_frames=300)))
-    assert there().reset(seed=0)[0].shape == (210, 160, 3)
-
-
 def test_however_a_training_is_called_it_is_the_same(tmp_path, toy, report, capsys):
     """Event by event, left and resumed, on the command line."""
     wanted = toy.agent("latest").about["params_sha256"]

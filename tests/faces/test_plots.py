@@ -117,3 +117,12 @@ def test_a_sweep_shows_wins_and_their_times(curves):
     assert [each.lines[0].get_ydata().tolist() for each in lines.containers] == [[19.0]] * 3
     assert [text.get_text() for text in times.texts] == ["classic, 4 seeds: 3 of 4 won"]
     assert list(times.get_lines()[0].get_xdata()) == [9.0] * 3
+
+
+def test_the_curve_has_the_returns_and_the_evaluations_with_their_intervals(toy_runs):
+    run = Record.read(toy_runs["classic"])
+    axes = figure_of("curve", run).axes[0]
+    (dots,) = (line for line in axes.get_lines() if line.get_marker() == ".")
+    assert dots.get_ydata().tolist() == run.returns()[1].tolist() != []
+    (errors,) = (each for each in axes.containers if hasattr(each, "has_yerr"))
+    assert errors.lines[0].get_ydata().tolist() == [it.mean_return for it in run.evaluations]

@@ -101,14 +101,21 @@ def test_with_little_room_nothing_is_lost(small_disk, tmp_path, whole, is_long):
 
 
 @pytest.mark.slow
-def test_without_a_place_for_agents_the_training_goes_on(tmp_path, whole, capsys):
+@pytest.mark.parametrize("word", ["agents", "too large"])
+def test_without_a_place_for_agents_the_training_goes_on(
+    tmp_path, whole, capsys, monkeypatch, word
+):
+    """And if they are too large for a file."""
     run = RunDirectory.create(tmp_path / "run", whole.config)
-    run.agents.folder.touch()  # no folder can be made there
+    if word == "agents":
+        run.agents.folder.touch()  # no folder can be made there
+    else:
+        monkeypatch.setattr("pixelpong.agent.file.MAX_WEIGHTS", 1)
     train(run)
     said = capsys.readouterr().err.splitlines()
-    assert sum("agents" in line for line in said) > 3
+    assert sum(word in line for line in said) > 3
     for line in said:
-        assert ("agents" in line) == line.endswith("; the training continues without it")
+        assert (word in line) == line.endswith("; the training continues without it")
     assert result_of(run) == result_of(whole)
 
 

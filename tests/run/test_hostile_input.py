@@ -31,13 +31,10 @@ from hostile import (
 )
 from hypothesis import strategies as st
 from promises import promise
-from toys import toy_config
 
 from pixelpong.agent.file import MAX_WEIGHTS, Agent, load_shipped
 from pixelpong.errors import CheckpointError, NumericsError
 from pixelpong.faces.page.game import Game
-from pixelpong.learners.reinforce import ReinforceLearner
-from pixelpong.loop import train
 from pixelpong.run.arrays import TABLE_LIMIT, decode_arrays, encode_arrays
 from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng
@@ -235,9 +232,7 @@ def test_an_agent_that_cannot_be_is_refused():
             read(card, arrays)
 
 
-def test_numbers_too_large_for_a_small_agent_leave_it_out_with_a_warning(
-    tmp_path, monkeypatch, capsys
-):
+def test_numbers_too_large_for_a_small_agent_are_refused():
     """Half precision ends at 65,504: a row's step would be infinite in the file."""
     agent = load_shipped()
     for name, value in (("W1", 1e10), ("W1", np.nan), ("W2", np.inf)):
@@ -248,16 +243,3 @@ def test_numbers_too_large_for_a_small_agent_leave_it_out_with_a_warning(
     many = {"W1": np.zeros((6400, MAX_WEIGHTS // 6400 + 1), np.float32)}
     with pytest.raises(NumericsError, match="too large for an agent's file"):
         dataclasses.replace(agent, params=many).encode(np.arange(3))
-    real = ReinforceLearner.__init__
-
-    def init(self, config):
-        real(self, config)
-        self.params["W1"][:] *= 1e9
-
-    monkeypatch.setattr(ReinforceLearner, "__init__", init)
-    config = toy_config("classic", updates=2, save_agent_every=1)
-    run = RunDirectory.create(tmp_path / "run", config)
-    train(run)
-    assert run.agents.updates() == [0], "of which no row is large, since none is kept"
-    assert "numbers are too large for a file" in capsys.readouterr().err
-    assert run.checkpoints.load_latest().update == 2
