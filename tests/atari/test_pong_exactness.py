@@ -19,7 +19,6 @@ from pixelpong.env.preprocess import preprocess
 from pixelpong.faces.envs.picture import GREYS
 from pixelpong.items import DOWN, STAY, UP
 
-GAMES = ["ALE/Pong-v5", "Pong-v0"]
 RUNS = {8: (40, 47), 9: (40, 47), 41: (41, 42), 70: (35, 42), 71: (35, 42)}
 """Of the known frame: column → first and last row that is on."""
 
@@ -111,7 +110,7 @@ def test_ales_own_coin_keeps_the_action_of_the_frame_before_in_a_quarter_of_all_
 
 
 @pytest.mark.parametrize("sticky", [0.25, 0.0])
-@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("name", ["ALE/Pong-v5", "Pong-v0"])
 def test_draws_choose_the_frame_skip_and_the_frames_that_keep_the_held_action(name, sticky):
     """ALE's own coin, a frame after the other; a reset and a snapshot know what is held.
 

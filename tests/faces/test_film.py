@@ -27,12 +27,6 @@ RATE = 15
 PLAIN = {"has_overlay": False, "scale": 3, "speed": 1.0, "seconds": None}
 
 
-@pytest.fixture(scope="module", params=["fast", "classic"])
-def agent(request, toy_runs):
-    """A trained agent."""
-    return Agents.of_run(RunDirectory(toy_runs[request.param])).load()
-
-
 @pytest.fixture(scope="module")
 def films(toy_runs, tmp_path_factory):
     """A game, its moments and its films with their reports, made once."""
@@ -120,7 +114,8 @@ def test_a_film_runs_at_the_speed_of_the_game_with_delays_that_browsers_respect(
         assert rate * every * sum(PROTOCOLS[name].frame_skips) / 2 == pytest.approx(60 * speed)
 
 
-def test_the_panel_has_bars_as_long_as_probabilities(agent):
+def test_the_panel_has_bars_as_long_as_probabilities(toy_runs, mode):
+    agent = Agents.of_run(RunDirectory(toy_runs[mode])).load()
     actions = agent.make_network().actions
     moments = [moment for moment in play_game(agent, 3, explains_every=7) if moment.explanation]
     assert len(moments) > 5

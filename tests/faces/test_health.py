@@ -48,7 +48,6 @@ def ended_with(name, value):
         ("good All is well", LATE | {"estimated_return": [18.0] * SIZE}, "fast"),
         ("good All is well", {name: [None] * SIZE for name in SOUND if name != "update"}, "fast"),
         ("note Too early to tell", {name: SOUND[name][:4] for name in SOUND}, "fast"),
-        ("note Too early to tell", {name: [] for name in SOUND}, "fast"),
     ],
 )
 def test_what_is_wrong_is_found_and_nothing_else(tmp_path, found, changes, preset):

@@ -60,7 +60,6 @@ ROWS = [
     Row("resume run", "Nothing is left to train in run (budget spent at update 12; "),
     Row("resume run --updates 12", "Nothing is left to train in run (budget spent at update 12; "),
     Row("resume won --updates 99", "Nothing is left to train in won (won … higher until_return."),
-    Row("train --name ../x", "name of a run … '../x'"),
     Row("train --run runs/club", "name of a run … 'club'"),
     Row("train --run run", "run exists; choose another name", 1),
     Row("train --opponent slef --run new", "did you mean self?", 1),
@@ -108,11 +107,7 @@ PYTHON = [
     (lambda: Run("run").agent(77), "Saved: 0,  … 12, best, latest", 1),
     (lambda: evaluate(hidden=3), "an option of environment or engine", 2),
     (lambda: Policy.load(None), "None", 2),
-    (
-        lambda: make_env(observation="pixel"),
-        "observation … frame, field … 'pixel' … did you mean pixels",
-        2,
-    ),
+    (lambda: make_env("pixel"), "observation … frame, field … 'pixel' … did you mean pixels", 2),
     (lambda: make_env(render_mode="human"), "render_mode is rgb_array or None", 2),
 ]
 

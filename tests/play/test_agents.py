@@ -19,12 +19,6 @@ from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 
 
-@pytest.fixture
-def run(mode, toy_runs):
-    """Of twelve updates; not to be changed."""
-    return RunDirectory(toy_runs[mode])
-
-
 @pytest.mark.slow
 @given(st.integers(0, 100_000), st.integers(1, 12))
 def test_saved_agents_lie_ever_further_apart(newest, every):
@@ -36,7 +30,8 @@ def test_saved_agents_lie_ever_further_apart(newest, every):
         assert after - before <= max(every, before / 2)
 
 
-def test_the_agents_that_a_run_keeps_are_those_of_its_checkpoints_but_for_rounding(run):
+def test_the_agents_that_a_run_keeps_are_those_of_its_checkpoints_but_for_rounding(mode, toy_runs):
+    run = RunDirectory(toy_runs[mode])
     assert (run.agents.updates(), run.list_agents()[-1]) == ([0, 10], 12)
     exact, rounded = (Agent.read(each.path(10)) for each in (run.checkpoints, run.agents))
     assert rounded.about == exact.about | {"is_rounded": True}

@@ -18,11 +18,6 @@ from pixelpong.play.networks import APPEARED, NETS, OFF, STAYED, VANISHED
 NOTHING = np.zeros((80, 80))
 
 
-@pytest.fixture(params=["reinforce", "ppo"])
-def algorithm(request):
-    return request.param
-
-
 def play(algorithm, game="ALE/Pong-v5", explains_every=1):
     """Moments of one episode of 100 steps."""
     agent = Agent(make_params(algorithm), algorithm, find_protocol(game, max_frames=400), {})
@@ -30,6 +25,7 @@ def play(algorithm, game="ALE/Pong-v5", explains_every=1):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("algorithm", ["reinforce", "ppo"])
 @pytest.mark.parametrize(("game", "every"), [("Pong-v0", 7), ("ALE/Pong-v5", 1)])
 def test_what_it_saw_and_thinks_is_what_the_definitions_give(algorithm, game, every):
     """In every few steps, and after the end."""
