@@ -16,7 +16,7 @@ from contextlib import closing, nullcontext
 
 import pytest
 from promises import promise
-from simulation import ITEM_TIMEOUT, World, config_of, recorded_worker, simulated_ray
+from simulation import ACCIDENTS, CONFIGS, ITEM_TIMEOUT, World, recorded_worker, simulated_ray
 
 from pixelpong.config import Config
 from pixelpong.engines import Engine
@@ -30,15 +30,12 @@ from pixelpong.run.arrays import fingerprint
 
 pytestmark = promise("any engine")
 
-MODES = ("classic", "fast")
-
 
 class Training:
     """A training without a disk: what is learned and what would be written down."""
 
     def __init__(self, mode: str) -> None:
-        self.learner = make_learner(config_of(mode))
-        self.updates = config_of(mode).updates
+        self.learner = make_learner(CONFIGS[mode])
         self._lines: list[str] = []
 
     def update(self, engine) -> None:
@@ -49,7 +46,7 @@ class Training:
         self._lines.append(json.dumps([line, episodes]))
 
     def is_done(self) -> bool:
-        return self.learner.progress.update == self.updates
+        return self.learner.progress.update == self.learner.config.updates
 
     def hash(self) -> str:
         arrays, counters = self.learner.get_state()
@@ -131,7 +128,7 @@ def make_threads(mode: str, world: World):
 
 def simulate(engine: str, seed: int) -> list[str]:
     """Live through the schedule of a seed, to the same hash; its story."""
-    world, mode = World(seed), MODES[seed % 2]
+    world, mode = World(seed), [*CONFIGS][seed % 2]
     with simulated_ray(world) if engine == "ray" else nullcontext():
         maker = make_rays(mode, world) if engine == "ray" else make_threads(mode, world)
         got = go_through(mode, world, maker)
@@ -142,8 +139,7 @@ def simulate(engine: str, seed: int) -> list[str]:
 KINDS = {
     "threads": {"nerves", "given up", "the engine ends"},
     "ray": {
-        "dies", "hangs", "pauses", "dropped", "delayed", "middle of", "after an", "is lost",
-        "joins", "given up", "the engine ends", "failed 3 times",
+        " dies\n", *ACCIDENTS, "is lost", "joins", "given up", "the engine ends", "failed 3 times",
     },
 }  # fmt: skip
 SOAK = pytest.param(5000, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])

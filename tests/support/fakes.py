@@ -12,9 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import numpy as np  # imported here, as a real worker does: before the engine limits the threads
 import pytest
-from threadpoolctl import threadpool_info
 
 from pixelpong.play.worker import make_worker
 
@@ -65,23 +63,6 @@ class DeadlyWorker:
 
     def play(self, item, params):
         os.kill(os.getpid(), signal.SIGKILL)
-
-
-class ThreadCountWorker:
-    """Tells how many threads each BLAS library in its process uses."""
-
-    def play(self, item, params):
-        np.ones((2, 2)) @ np.ones((2, 2))
-        return [each["num_threads"] for each in threadpool_info()]
-
-
-class HoleWorker:
-    """Leaves holes of 32 MB in the heap."""
-
-    def play(self, item, params):
-        large = np.ones(1 << 20)
-        del large  # from now on, glibc takes arrays of up to this size from its heap
-        *_, self.kept = [np.ones(1 << 17) for _ in range(32)]
 
 
 def pid_at_work(run: Path) -> int:

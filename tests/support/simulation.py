@@ -24,8 +24,8 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from pixelpong.config import Config
-from pixelpong.config.presets import load_preset
+from toys import toy_config
+
 from pixelpong.engines import ray as engine
 from pixelpong.engines.ray import connection
 from pixelpong.play.worker import make_worker
@@ -38,16 +38,13 @@ ITEM_TIMEOUT = 2.0
 PATIENCE = 36_000.0
 """Seconds of the simulated world after which an engine is stuck: ten times the longest schedule."""
 
-_SMALL = {
-    "classic": {"hidden": 1, "batch_size": 12, "learning_rate": 3e-3},
-    "fast": {"hidden": 1, "num_envs": 12, "num_steps": 8, "num_minibatches": 2, "update_epochs": 1},
+CONFIGS = {
+    "classic": toy_config("classic", hidden=1, batch_size=12),
+    "fast": toy_config(
+        "fast", hidden=1, num_envs=12, num_steps=8, num_minibatches=2, update_epochs=1
+    ),
 }
-
-
-def config_of(mode: str) -> Config:
-    """A small training of short games, in one of the modes."""
-    changes = {"max_frames": 300, "updates": 3, **_SMALL[mode]}
-    return load_preset(mode).updated(changes, "test")
+"""A small training of short games in each mode."""
 
 
 class World:
@@ -115,7 +112,7 @@ class World:
         self.story.append(f"{self._now:.6f} {what}")
 
 
-ACCIDENTS = ("dies", "dies after it", "hangs", "pauses", "dropped", "delayed", "half")
+ACCIDENTS = ("dies", "dies after it", "hangs", "pauses", "dropped", "delayed")
 """What may become of a worker and its answer."""
 
 
@@ -126,7 +123,7 @@ class RecordedWorker:
     """
 
     def __init__(self, mode: str) -> None:
-        self._worker = make_worker(config_of(mode))
+        self._worker = make_worker(CONFIGS[mode])
         self._results: dict[tuple[bytes, int], Any] = {}
         self.world: World | None = None
 
@@ -229,25 +226,22 @@ class Doer:
         accident = self._world.draw_accident() if is_in_danger else "none"
         if accident in ("dies", "hangs", "pauses"):
             moment = self._world.rng.random() * seconds
-            self._world.after(moment, lambda: self._suffer(pid, accident, "in a call"))
+            self._world.after(moment, lambda: self._suffer(pid, accident))
         self._world.after(seconds, lambda: self._answer(pid, call, value, accident))
 
-    def _suffer(self, pid: int, accident: str, when: str) -> None:
+    def _suffer(self, pid: int, accident: str) -> None:
         if self.pid != pid:
             return
-        self._world.tell(f"{pid} {accident} {when}")
-        if accident == "dies":
+        self._world.tell(f"{pid} {accident}")
+        if accident in ("hangs", "pauses"):
+            self._hangs = True
+        else:
             self.die()
-            return
-        self._hangs = True
         if accident == "pauses":
             self._world.after(self._world.rng.random() * 2 * ITEM_TIMEOUT, self._wake)
 
     def _answer(self, pid: int, call: Call, value: Any, accident: str) -> None:
         if self.pid != pid or not self._is_well(lambda: self._answer(pid, call, value, accident)):
-            return
-        if accident == "half":
-            self._suffer(pid, "dies", "in the middle of an answer")
             return
         late = self._world.rng.random() * 2 * ITEM_TIMEOUT if accident == "delayed" else 1e-3
         if accident in ("dropped", "delayed"):
@@ -258,7 +252,7 @@ class Doer:
         if self.wanted is None:  # a task: it leaves its core
             self._leave(0.01)
         elif accident == "dies after it":
-            self._suffer(pid, "dies", "after an answer")
+            self._suffer(pid, accident)
 
     def _fail(self, error: Exception) -> None:
         if self._call is not None:  # the driver hears of it a little later

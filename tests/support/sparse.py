@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from pixelpong.env.preprocess import pack_field
 from pixelpong.learn import gated
 from pixelpong.learn.ppo import Minibatch, log_softmax
 
@@ -20,12 +19,6 @@ def screens(draw):
         colour = draw(st.sampled_from([0, 34, 228, 200, 56, 14, 138, 210]))
         screen[top : top + height, left : left + width] = colour
     return screen
-
-
-def active_of(screen):
-    """The places of the pixels that are on, as compiled code gets them."""
-    bits = np.unpackbits(pack_field(screen).view(np.uint8), axis=-1, bitorder="little")
-    return np.flatnonzero(bits[:, :80])
 
 
 NUM_INPUTS = 30

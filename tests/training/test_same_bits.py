@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import random
 import signal
 import time
 from collections.abc import Callable
@@ -241,47 +240,3 @@ def test_a_disturbed_command_leaves_nothing_behind_and_resumes_to_the_same_bits(
                 pass
         assert driver.leaves() == []
     assert same_training(run, undisturbed(mode)) == []
-
-
-# --- at random moments ------------------------------------------------------------------------
-
-MOMENTS = [  # the mode, the engine, what is sent and how often
-    ("classic", "threads", signal.SIGKILL, 50),
-    ("fast", "threads", signal.SIGKILL, 50),
-    pytest.param("fast", "ray", signal.SIGKILL, 10, marks=pytest.mark.ray),
-    ("classic", "threads", signal.SIGINT, 50),
-    ("fast", "serial", signal.SIGTERM, 50),
-]
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize(("mode", "engine", "number", "times"), MOMENTS)
-def test_a_command_that_is_ended_again_and_again_loses_one_update_at_most(
-    mode, engine, number, times, tmp_path
-):
-    """And nothing if it is asked to end, once or twice, alone or with its whole group."""
-    is_killed, rng = number == signal.SIGKILL, random.Random(times)
-    changes = {"updates": 10**6, "save_every": 1 if is_killed else 50, "evaluate_every": 7}
-    run = make(tmp_path / "run", mode, engine=engine, **changes)
-    stop_after(run, 1)
-    for _ in range(times):
-        written = len(list(run.metrics.read()))
-        with Driver(tmp_path, "resume", "run") as driver:
-            driver.wait_for_lines(written + (rng.randrange(2) if is_killed else 1))
-            time.sleep(rng.expovariate(5.0))
-            for _ in range(rng.choice((1, 2))):
-                driver.send(number, to_all=rng.random() < 0.5)
-            assert driver.wait() == (KILLED if is_killed else 130)
-            wait_until(lambda driver=driver: not driver.processes())
-            if not is_killed:
-                assert driver.said() in ("", "pixelpong: interrupted\n")
-                assert driver.leaves() == []
-        last = max(line["update"] for line in run.metrics.read())
-        assert saved(run) in ((last, last - 1) if is_killed else (last,))
-    with Driver(tmp_path, "resume", "run", "--updates", saved(run) + 3) as driver:
-        assert driver.wait() == 0
-        assert driver.leaves() == []
-    undisturbed = make(tmp_path / "undisturbed", mode, **changes | {"updates": saved(run)})
-    train(undisturbed)
-    assert same_training(run, undisturbed) == []

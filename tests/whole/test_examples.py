@@ -1,14 +1,10 @@
-"""The examples: programs in one file, with the gradient and the step of `pixelpong.learn`.
-
-And the scripts of benchmarks/, which run.
-"""
+"""The examples: programs in one file, with the gradient and the step of `pixelpong.learn`."""
 
 from __future__ import annotations
 
 import json
 import re
 import runpy
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -174,19 +170,3 @@ def test_ray_and_slurm_read_the_files_to_launch_a_cluster_with():
     assert job["spec"]["rayClusterSpec"]["rayVersion"] == ray.__version__
     text = (files / "slurm.sh").read_text("utf-8")
     assert subprocess.run(["bash", "-n"], input=text, text=True).returncode == 0
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize(
-    ("line", "rows"),
-    [
-        ("batches.py --json --engine serial --sizes 1,10", ["batches"]),
-        ("ladder.py --json --steps 3000 --seeds 0 --only '+ PPO' --out ladder.json", ["rungs"]),
-        ("throughput.py --seconds 0.1 --rounds 1 --workers 1", ["steps_per_second", "ratios"]),
-    ],
-)
-def test_a_script_of_the_benchmarks_measures_and_reports(line, rows, tmp_path):
-    script, *words = shlex.split(line)
-    script = Path(__file__).parents[2] / "benchmarks" / script
-    report = json.loads(subprocess.check_output([sys.executable, script, *words], cwd=tmp_path))
-    assert all(report[row] for row in rows)
