@@ -112,7 +112,7 @@ class World:
         self.story.append(f"{self._now:.6f} {what}")
 
 
-ACCIDENTS = ("dies", "dies after it", "hangs", "pauses", "dropped", "delayed")
+ACCIDENTS = ("dies", "dies after it", "hangs", "dropped", "delayed")
 """What may become of a worker and its answer."""
 
 
@@ -183,7 +183,6 @@ class Doer:
         self.is_gone = self._hangs = False
         self.pid, self._instance = 0, None
         self._call: Call | None = None  # the engine makes one at a time
-        self._missed: list[Callable[[], None]] = []
         self._world.after(self._world.rng.uniform(0.01, 0.5), functools.partial(cluster.seat, self))
 
     def ask(self, action: Callable[[Any], Any]) -> Call:
@@ -199,7 +198,7 @@ class Doer:
 
     def work(self) -> None:
         call = self._call
-        if self.pid and call and not call.is_begun and self._is_well(self.work):
+        if self.pid and call and not call.is_begun and not self._hangs:
             call.is_begun = True
             self._do(call)
 
@@ -224,7 +223,7 @@ class Doer:
         seconds = self._world.perf_counter() - before
         is_in_danger = seconds > 0 or self._world.happens(0.5)
         accident = self._world.draw_accident() if is_in_danger else "none"
-        if accident in ("dies", "hangs", "pauses"):
+        if accident in ("dies", "hangs"):
             moment = self._world.rng.random() * seconds
             self._world.after(moment, lambda: self._suffer(pid, accident))
         self._world.after(seconds, lambda: self._answer(pid, call, value, accident))
@@ -233,15 +232,13 @@ class Doer:
         if self.pid != pid:
             return
         self._world.tell(f"{pid} {accident}")
-        if accident in ("hangs", "pauses"):
+        if accident == "hangs":
             self._hangs = True
         else:
             self.die()
-        if accident == "pauses":
-            self._world.after(self._world.rng.random() * 2 * ITEM_TIMEOUT, self._wake)
 
     def _answer(self, pid: int, call: Call, value: Any, accident: str) -> None:
-        if self.pid != pid or not self._is_well(lambda: self._answer(pid, call, value, accident)):
+        if self.pid != pid or self._hangs:
             return
         late = self._world.rng.random() * 2 * ITEM_TIMEOUT if accident == "delayed" else 1e-3
         if accident in ("dropped", "delayed"):
@@ -264,16 +261,6 @@ class Doer:
         if self.node is not None:
             node, self.node = self.node, None
             self._world.after(after, functools.partial(self._cluster.free, node, self.cores))
-
-    def _is_well(self, action: Callable[[], None]) -> bool:
-        if self._hangs:
-            self._missed.append(action)
-        return not self._hangs
-
-    def _wake(self) -> None:
-        self._hangs, missed, self._missed = False, self._missed, []
-        for action in missed:
-            action()
 
 
 class Cluster:
