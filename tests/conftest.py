@@ -49,9 +49,6 @@ GUARD = Path(network_guard.__file__).parent
 # Some systems have a sitecustomize of their own already.
 collect_ignore = ["support/guard/sitecustomize.py"]
 
-OUTCOMES: defaultdict[str, set[str]] = defaultdict(set)
-"""Of the tests of each promise."""
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let the reports tell which promises a test holds, also those from other processes."""
@@ -60,25 +57,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.user_properties += [("promise", name) for name in names]
 
 
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Note what became of a test that holds a promise."""
-    if report.when == "call" or report.skipped:
-        for key, name in report.user_properties:
-            if key == "promise":
-                OUTCOMES[str(name)].add(report.outcome)
-
-
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail a run in which all tests of a promise were skipped."""
-    if {"skipped"} in OUTCOMES.values() and session.exitstatus == pytest.ExitCode.OK:
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Name the promises without a test that has run."""
-    for name, outcomes in OUTCOMES.items():
-        if outcomes == {"skipped"}:
-            terminalreporter.line(f"FAILED: no test of the promise {name!r} has run", red=True)
+    """Fail a run in which all tests of a promise were skipped, and name it."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    outcomes: defaultdict[object, set[str]] = defaultdict(set)
+    for outcome in ("passed", "failed", "skipped") if reporter else ():
+        for report in reporter.getreports(outcome):
+            for key, name in getattr(report, "user_properties", ()):
+                outcomes[name if key == "promise" else None].add(outcome)
+    for name in (name for name, found in outcomes.items() if name and found == {"skipped"}):
+        reporter.line(f"FAILED: no test of the promise {name!r} has run", red=True)
+        session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(scope="session")

@@ -35,23 +35,19 @@ ENGINES = {
 }
 
 
-def makers_of(*names):
-    """A fixture that makes engines; those of Ray share a cluster."""
-
-    @pytest.fixture(
-        params=[pytest.param(name, marks=[pytest.mark.ray] * ("ray" in name)) for name in names]
-    )
-    def make(request):
-        if "ray" in request.param:
-            request.getfixturevalue("ray_cluster")
-        return functools.partial(make_engine, ENGINES[request.param])
-
-    return make
+ON_RAY = [pytest.param(name, marks=pytest.mark.ray) for name in ("ray", "ray-tasks")]
 
 
-build = makers_of("serial", "threads", "ray", "ray-tasks")
-share = makers_of("threads", "ray", "ray-tasks")  # several workers play at the same time
-start = makers_of("ray", "ray-tasks")  # they are in other processes, which may die
+def make(request):
+    """Makes engines of a kind; those of Ray share a cluster."""
+    if "ray" in request.param:
+        request.getfixturevalue("ray_cluster")
+    return functools.partial(make_engine, ENGINES[request.param])
+
+
+build = pytest.fixture(make, params=["serial", "threads", *ON_RAY])
+share = pytest.fixture(make, params=["threads", *ON_RAY])  # workers play at the same time
+start = pytest.fixture(make, params=ON_RAY)  # they are in other processes, which may die
 
 
 # --- the contract -----------------------------------------------------------------------------

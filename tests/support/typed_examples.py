@@ -54,10 +54,8 @@ def compares(m: Machine, a: Int, b: Int) -> Int:
 def chooses(m: Machine, a: Int, b: Int) -> Int:
     m.numbers[0] = a if a < b else b
     m.numbers[1] = 1 if a else 2 if b else 3
-    m.numbers[2] = min(a, b)
-    m.numbers[3] = max(a, min(b, 10))
-    m.numbers[4] = a < b and b < 20 and a > -20
-    m.numbers[5] = a > b or b > 20 or a == 0
+    m.numbers[2] = max(a, min(b, 10))
+    m.numbers[3] = a < b and b < 20 and a > -20
     m.wide = LARGE if a < b else wide(7)
     return (a > 3 and b > 3) or a < -3
 
@@ -86,8 +84,6 @@ def loops(m: Machine, a: Int, b: Int) -> Int:
     total = 0
     for k in range(b & 15):
         total += k * k
-    for k in range(a, a + 5):
-        total += k
     for k in range(a, b, 7):
         total = total * 3 + k & 0xFFFFF
     for k in range(a, b, -3):
@@ -144,8 +140,6 @@ def is_wide(m: Machine, a: Int, b: Int) -> Int:
     m.doubles[a & 1] = m.wides[0] & ((1 << 128) - 1)
     m.numbers[0] = x == y
     m.numbers[1] = x != 0
-    m.numbers[2] = x < y
-    m.numbers[3] = x >= y
     m.numbers[4] = (x << 40) <= (y << 40)
     m.numbers[6] = lowest_bit(x | wide(1) << 191)
     m.numbers[7] = 1 if x else 2
