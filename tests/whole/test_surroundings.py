@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
+import runpy
 import stat
 import subprocess
 import sys
@@ -113,47 +113,47 @@ def double(x):
 """
 
 
-def load_kernel(folder: Path):
-    """The kernel in a file, as a new process would have it."""
-    spec = importlib.util.spec_from_file_location("kernel", folder / "kernel.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.double
+@pytest.fixture
+def load_kernel(tmp_path, monkeypatch):
+    """Load the kernel in a file, as a new process with this cache would."""
+    file = tmp_path / "kernel.py"
+    file.write_text(KERNEL)
+
+    def load(cache: Path):
+        monkeypatch.setattr(numba.config, "CACHE_DIR", str(cache))
+        return runpy.run_path(str(file))["double"]
+
+    return load
 
 
 @pytest.mark.parametrize("kind", ["nbi", "nbc"])
-def test_a_damaged_cache_of_kernels_is_made_anew(tmp_path, monkeypatch, kind):
+def test_a_damaged_cache_of_kernels_is_made_anew(tmp_path, load_kernel, kind):
     """Numba unpickles its index and its code, so damage of any kind can raise anything."""
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
-    (tmp_path / "kernel.py").write_text(KERNEL)
-    assert load_kernel(tmp_path)(21) == 42
-    (file,) = (tmp_path / "cache").rglob(f"*.{kind}")
+    cache = tmp_path / "cache"
+    assert load_kernel(cache)(21) == 42
+    (file,) = cache.rglob(f"*.{kind}")
     whole = file.read_bytes()
     for damaged in (b"", whole[:100], b"\xbe" + whole[1:]):
-        (file,) = (tmp_path / "cache").rglob(f"*.{kind}")
+        (file,) = cache.rglob(f"*.{kind}")
         file.write_bytes(damaged)
         written = []
         for _ in range(2):  # the second time it is read
-            assert load_kernel(tmp_path)(21) == 42
-            (file,) = (tmp_path / "cache").rglob(f"*.{kind}")
+            assert load_kernel(cache)(21) == 42
+            (file,) = cache.rglob(f"*.{kind}")
             written.append(file.stat().st_mtime_ns)
         assert (file.read_bytes() == damaged, written[0] == written[1]) == (False, True)
 
 
 @pytest.mark.parametrize("room", [0, 4096, 8192, None], ids=str)
-def test_a_cache_of_kernels_that_cannot_be_written_costs_time_alone(
-    tmp_path, monkeypatch, small_disk, room
-):
+def test_a_cache_of_kernels_that_cannot_be_written_costs_time_alone(load_kernel, small_disk, room):
     """On a full disk, one with room for the index or some of the code; None: a read-only one."""
     disk = small_disk("64k")
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(disk / "cache"))
-    (tmp_path / "kernel.py").write_text(KERNEL)
     if room is None:
         remount(disk, "ro")
     else:
         (disk / "others").write_bytes(bytes(65536 - room))
     for _ in range(2):
-        double = load_kernel(tmp_path)
+        double = load_kernel(disk / "cache")
         assert (double(21), double(4)) == (42, 8)
     assert not list(disk.rglob("*.nbc"))
 
