@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import itertools
 import warnings
@@ -19,7 +18,6 @@ from pixelpong.agent.choice import open_agent
 from pixelpong.agent.game import play_game
 from pixelpong.env.preprocess import difference, preprocess
 from pixelpong.errors import ConfigError
-from pixelpong.items import DOWN, UP
 from pixelpong.seeding import make_rng
 
 NAME = "pixelpong.env.gym:pixelpong/Pong-v0"
@@ -147,15 +145,6 @@ def test_many_at_once_are_each_as_one_alone(context):
             np.testing.assert_array_equal(observation, seen[index])
             assert reward == rewards[index]
     envs.close()
-
-
-def test_a_deep_copy_plays_on_alone():
-    env = pixelpong.make_env()
-    env.reset(seed=1)
-    env.step(UP)
-    other = copy.deepcopy(env)
-    first, second = ([each.step(DOWN)[0] for _ in range(40)] for each in (env, other))
-    assert np.array_equal(first, second)
 
 
 def test_what_is_no_action_and_a_step_after_the_end_are_refused_with_the_way_out():

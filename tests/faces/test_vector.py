@@ -115,14 +115,6 @@ def test_each_game_is_make_envs_whatever_the_threads(observation):
         seen = [first, second, np.stack([it[0] for it in results])]
 
 
-def test_a_field_is_what_the_definition_makes_of_the_frame():
-    frames, fields = (pixelpong.make_env(name) for name in ("frame", "field"))
-    frame, field = frames.reset(seed=1)[0], fields.reset(seed=1)[0]
-    for _, action in zip(range(300), held_actions(2, 1), strict=False):
-        np.testing.assert_array_equal(preprocess(frame), field)
-        frame, field = (env.step(action[0])[0] for env in (frames, fields))
-
-
 def test_at_the_start_of_an_episode_nothing_is_held():
     """Whichever actions there are: with sticky frames alone, the paddle stays where it is."""
     envs = [pixelpong.make_env("field", actions=each, sticky=1.0) for each in ("two", "six")]

@@ -1,9 +1,10 @@
-"""The house: the README's list and its budgets, fences, light imports."""
+"""The house: the README's list and its budgets, fences, no cycles, light imports."""
 
 from __future__ import annotations
 
 import ast
 import functools
+import graphlib
 import re
 import subprocess
 import sys
@@ -102,14 +103,26 @@ def test_the_rooms_budgets_add_up_to_the_packages():
     assert sum(rooms) - sum(budget for _, budget, names in LIST if names == [STATIC]) <= LIST[0][1]
 
 
+def test_what_is_read_in_an_evening_is_short():
+    concepts = ROOT.parents[1].joinpath("docs/concepts.md").read_text("utf-8")
+    chapter = concepts.split("## Read it in an evening")[1].split("\n## ")[0]
+    files = re.findall(r"\(\.\./src/pixelpong/([\w/]+\.py)\)", chapter)
+    assert len(files) >= 12
+    assert sum(count_lines(ROOT / name) for name in files) <= 2300
+
+
 # --- imports ----------------------------------------------------------------------------------
 
 
 @functools.cache
-def imports_of(path: Path) -> set[str]:
+def imports_of(path: Path, *, only_at_import_time: bool = False) -> set[str]:
     """The modules that a file imports, and the names that it takes from them, with their module."""
+    parts = ast.parse(path.read_text("utf-8")).body
+    if only_at_import_time:
+        later = ast.FunctionDef | ast.ClassDef | ast.If
+        parts = [part for part in parts if not isinstance(part, later)]
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in (node for part in parts for node in ast.walk(part)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -117,9 +130,9 @@ def imports_of(path: Path) -> set[str]:
     return names
 
 
-def ours_imported_by(name: str) -> set[str]:
+def ours_imported_by(name: str, **how: bool) -> set[str]:
     """The other modules of the package that one of them imports."""
-    found = {each.removeprefix("pixelpong.") for each in imports_of(MODULES[name])}
+    found = {each.removeprefix("pixelpong.") for each in imports_of(MODULES[name], **how)}
     return (found & MODULES.keys()) - {name}
 
 
@@ -135,6 +148,12 @@ def test_imports_go_down_the_readmes_list_only():
                 assert down or ground, f"{name} imports {other}"
                 looked += 1
     assert looked > 300
+
+
+def test_there_are_no_import_cycles():
+    graph = {name: ours_imported_by(name, only_at_import_time=True) for name in MODULES}
+    assert sum(map(len, graph.values())) > 300
+    graphlib.TopologicalSorter(graph).prepare()
 
 
 def test_a_library_is_imported_in_one_place_only():
