@@ -148,9 +148,9 @@ def _survey_fast(agent: Agent, opponent: str, should_stop: Callable[[], bool]) -
     for _ in range(0, SURVEY_STEPS, _STEPS):
         if should_stop():
             raise Interrupted
-        item = Item("train", 0, 0, 0, steps=_STEPS, stream=stream, opponent=opponent)
+        item = Item("train", 0, 0, 0, steps=_STEPS, streams=stream, opponent=opponent)
         played = player.play(item, agent.params, rng)
-        stream = played.stream
+        stream = played.streams
         for side in played.sides:
             counts += np.bincount(side.indices, minlength=len(counts))
     return counts

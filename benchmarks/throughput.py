@@ -265,9 +265,9 @@ class _Rollouts:
         begin, steps = time.perf_counter(), 0
         while time.perf_counter() - begin < seconds:
             results = list(self._engine.run(self._items, self._learner.params))
-            steps += sum(len(side) for result in results for side in result.sides)
+            steps += sum(it.steps * len(it.streams) for it in self._items)
             self._items = [
-                dataclasses.replace(item, update=item.update + 1, stream=result.stream)
+                dataclasses.replace(item, update=item.update + 1, streams=result.streams)
                 for item, result in zip(self._items, results, strict=True)
             ]
         return steps / (time.perf_counter() - begin)

@@ -139,7 +139,7 @@ class Streams:
         """The next steps of every stream."""
         played = list(self.pool.map(lambda k: self._play_some(params, update, k), range(THREADS)))
         results = [played[index % THREADS][index // THREADS] for index in range(STREAMS)]
-        self.streams = [result.stream for result in results]
+        self.streams = [result.streams for result in results]
         return [result.sides[0] for result in results]
 
     def _play_some(self, params, update, first):
@@ -147,7 +147,7 @@ class Streams:
         for index in range(first, STREAMS, THREADS):
             rng = np.random.default_rng([self.seed, 1, update, index])
             stream = self.streams[index]
-            item = Item("train", self.seed, update, index, steps=HORIZON, stream=stream)
+            item = Item("train", self.seed, update, index, steps=HORIZON, streams=stream)
             results.append(self.players[first].play(item, params, rng))
         return results
 
@@ -172,7 +172,8 @@ def learn(params, memory, played, left, rng):
     `left` says how much there still is to learn from: it scales rate, entropy bonus and lambda.
     """
     inputs = np.concatenate([each.indices for each in played])
-    lengths = np.concatenate([np.diff(each.offsets) for each in played])
+    # The last entry of a stream is a value alone, without inputs.
+    lengths = np.concatenate([np.diff(each.offsets)[:-1] for each in played])
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     records = np.stack([each.steps for each in played])  # after the last step, one more value
     steps, values = records[:, :-1], records["value"]

@@ -35,19 +35,19 @@ def read_only(params: Params) -> Params:
 class Item:
     """A description of what to play, which any worker can carry out.
 
-    It is either whole games against the built-in opponent, or the next steps of a stream, which is
-    an endless series of games against one opponent.
+    It is either whole games against the built-in opponent, or the next steps of streams, each of
+    which is an endless series of games against one opponent.
     """
 
     purpose: str  # ``"train"`` returns what learning needs, ``"evaluate"`` the episodes alone
     seed: int
     update: int
-    index: int  # of the stream or of the first game, in the round
+    index: int  # of the item or of the first game, in the round
     is_greedy: bool = False  # take the most probable action instead of drawing one
     games: int = 1  # consecutive ones; their gradients are added up (`pixelpong.play.worker`)
-    steps: int | None = None  # of the stream; None for whole games
-    # [1] `pixelpong.kernels.records.STREAM`, where the stream continues; None at its start.
-    stream: NDArray[np.void] | None = field(default=None, repr=False)
+    steps: int | None = None  # of each stream; None for whole games
+    # [N] `pixelpong.kernels.records.STREAM`, where the streams continue; None: one, at its start.
+    streams: NDArray[np.void] | None = field(default=None, repr=False)
     opponent: str = BUILTIN  # BUILTIN, SELF, or the word that names an agent
 
 
@@ -55,8 +55,8 @@ class Item:
 class Played:
     """What one side saw and did in T steps, as the kernels record it."""
 
-    # `PLAIN_STEP` or `GATED_STEP` of `pixelpong.kernels.records`: [T] for whole games; [T + 1] for
-    # a stream, where the last one holds only the value of the next observation
+    # `PLAIN_STEP` or `GATED_STEP` of `pixelpong.kernels.records`: [T]. A stream has one more after
+    # its last step, without inputs, which holds only the value of the next observation.
     steps: NDArray[np.void]
     # [N], the inputs of step 0 that are not 0, then those of step 1 and so on. For the classic
     # network a value i below NUM_PIXELS means that input i is +1, and NUM_PIXELS + i that input i
@@ -129,5 +129,5 @@ class Result:
     seconds: float  # wall time of playing
     # Of the learning network; against itself, the right side's and the left side's.
     sides: tuple[Played, ...] = ()
-    stream: NDArray[np.void] | None = None  # where it continues; None for whole games
+    streams: NDArray[np.void] | None = None  # where they continue; None for whole games
     grads: SparseGrads | None = None  # the sum of the games' gradients, instead of their `sides`

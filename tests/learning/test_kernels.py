@@ -35,20 +35,16 @@ FULL = np.full_like(EMPTY, 14)  # on in all places, which the definitions take a
 @given(
     frames=st.lists(screens(), min_size=1, max_size=4),
     draws=st.lists(st.floats(-1, 1, exclude_max=True), min_size=4, max_size=4),
-    is_kept=st.booleans(),
     seed=SEEDS,
     hidden=st.integers(1, 40),
 )
-@example(frames=[FULL, EMPTY, FULL], draws=[0.5] * 3, is_kept=True, seed=0, hidden=3)
+@example(frames=[FULL, EMPTY, FULL], draws=[0.5] * 3, seed=0, hidden=3)
 def test_a_decision_on_a_screen_is_the_networks_on_the_dense_observation(
-    algorithm, dtype, frames, draws, is_kept, seed, hidden
+    algorithm, dtype, frames, draws, seed, hidden
 ):
-    """Features of the frame before are kept, or found again."""
     params = make_params(algorithm, hidden, np.dtype(dtype).name, seed)
     player, before, last = NETS[algorithm](params), None, STAY
     for screen, draw in zip(frames, draws, strict=False):
-        if not is_kept:
-            player.forget()
         action, now = player.act(screen, draw), preprocess(PALETTE[screen])
         x, logits, value = decide(algorithm, params, before, now, last)
         log_pi, place = log_softmax(logits[None])[0], player.actions.index(action)
@@ -66,7 +62,7 @@ def test_a_decision_on_a_screen_is_the_networks_on_the_dense_observation(
             assert sorted(player.inputs().tolist()) == np.flatnonzero(x).tolist()
         else:
             assert (np.diff(player.inputs()) > 0).all()
-            np.testing.assert_array_equal(player.played(1, 1).dense()[0], x)
+            np.testing.assert_array_equal(player.played(1).dense()[0], x)
         before, last = now, action
 
 

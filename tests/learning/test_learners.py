@@ -103,8 +103,9 @@ def rmsprop_update(config, own, results):
 def ppo_update(config, own, results):
     """All passes over the round: dense observations, no slices, no kernels."""
     own, sides = dict(own), [result.sides[0] for result in results]
-    x = np.zeros((sum(map(len, sides)), NUM_INPUTS))
-    seen = [part for side in sides for part in np.split(side.indices, side.offsets[1:-1])]
+    x = np.zeros((config.num_steps * len(sides), NUM_INPUTS))
+    # The last entry of a stream, a value alone, has no inputs.
+    seen = [part for side in sides for part in np.split(side.indices, side.offsets[1:-2])]
     for row, active in enumerate(seen):
         x[row, active] = 1
     records = np.array([side.steps for side in sides])
@@ -254,7 +255,7 @@ def test_an_attempt_that_is_behind_is_given_up_and_only_then():
 def test_streams_continue_if_they_are_still_there_and_against_whom_they_were(changes, continued):
     other = make_learner(small("fast", **changes))
     other.set_state(*learn(small("fast")).get_state())
-    assert [bool(item.stream["memory"]["is_on"]) for item in other.items()] == continued
+    assert [bool(item.streams["memory"]["is_on"]) for item in other.items()] == continued
 
 
 @pytest.mark.slow

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from dense import POLICY, make_params, play_densely, record
 
+from pixelpong import kernels
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import play_game
+from pixelpong.atari.machine import STATE
 from pixelpong.config.protocols import PROTOCOLS, find_protocol
 from pixelpong.env.native import NativeConsole
 from pixelpong.errors import EmulatorError
@@ -93,7 +96,7 @@ def test_an_episode_is_that_of_single_steps(name, limit, algorithm):
 
 
 def next_steps(steps, stream=None):
-    return Item("train", 5, 1, 0, steps=steps, stream=stream)
+    return Item("train", 5, 1, 0, steps=steps, streams=stream)
 
 
 @pytest.mark.parametrize("game", GAMES)
@@ -105,8 +108,8 @@ def test_a_stream_is_the_same_however_it_is_cut_and_all_of_it_is_counted(game):
         stream, rng = None, make_rng(3, "train", 1, 0)
         steps, frames, rewards, episodes = 0, 0, [], []
         while not episodes:
-            result = player.play(next_steps(length, stream=stream), params, rng)
-            stream, steps, frames = result.stream, steps + length, frames + result.frames
+            result = player.play(next_steps(length, stream), params, rng)
+            stream, steps, frames = result.streams, steps + length, frames + result.frames
             rewards += result.sides[0].steps["reward"][:length].tolist()
             episodes += result.episodes
         lines.append(episodes[0].line())
@@ -115,10 +118,32 @@ def test_a_stream_is_the_same_however_it_is_cut_and_all_of_it_is_counted(game):
         assert frames == sum(each.frames for each in episodes) + unfinished["num_frames"]
         assert steps == sum(each.steps for each in episodes) + unfinished["steps"]
         counted = [reward for each in episodes for reward in each.rewards]
-        counted += going_on["rewards"][: going_on["points"]].tolist()
+        counted += going_on["tally"]["rewards"][: going_on["tally"]["points"]].tolist()
         assert counted == [reward for reward in rewards if reward] != []
-    entropy = pytest.approx(lines[0]["entropy"], rel=1e-9)  # its sum is taken in other parts
-    assert all(line == lines[0] | {"entropy": entropy} for line in lines)
+    assert all(line == lines[0] for line in lines)
+
+
+def test_the_streams_of_an_item_play_as_each_of_them_alone():
+    """Across ends of episodes, with the same numbers."""
+    player, params = Player(find_protocol("ALE/Pong-v5", max_frames=300), "ppo"), make_params("ppo")
+    numbers, streams = make_rng(0, "play").random((3, 200, 6)), np.zeros(3, kernels.STREAM)
+
+    def play(some):
+        given = SimpleNamespace(random=lambda shape: numbers[some].copy())
+        return player.play(next_steps(200, streams[some]), params, given)
+
+    for _ in range(2):
+        whole, alone = play(slice(3)), [play(slice(i, i + 1)) for i in range(3)]
+        assert whole.episodes == tuple(it for each in alone for it in each.episodes) != ()
+        assert whole.frames == sum(each.frames for each in alone)
+        assert whole.streams.tobytes() == b"".join(each.streams.tobytes() for each in alone)
+        (side,), sides = whole.sides, [each.sides[0] for each in alone]
+        assert side.indices.tolist() == np.concatenate([it.indices for it in sides]).tolist()
+        values = np.concatenate([it.steps["value"] for it in sides])
+        assert side.steps["value"].tolist() == values.tolist()
+        lengths = np.concatenate([np.diff(it.offsets) for it in sides])
+        assert np.diff(side.offsets).tolist() == lengths.tolist()
+        streams = whole.streams
 
 
 def test_statistics_of_an_episode_by_hand():
@@ -136,10 +161,10 @@ def test_no_two_purposes_or_places_share_their_numbers():
 
 def test_what_the_game_does_not_cover_is_one_plain_error():
     player, params = Player(find_protocol("ALE/Pong-v5"), "ppo"), make_params("ppo")
-    stream = player.play(next_steps(9), params).stream
-    stream["console"]["s"] = 0x10  # its stack is outside the memory
+    stream = player.play(next_steps(9), params).streams
+    stream["console"].view(STATE)["s"] = 0x10  # its stack is outside the memory
     with pytest.raises(EmulatorError, match="The emulated game failed: "):
-        player.play(next_steps(9, stream=stream), params)
+        player.play(next_steps(9, stream), params)
 
 
 def test_verify_finds_an_emulator_that_plays_otherwise(monkeypatch):

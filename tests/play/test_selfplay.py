@@ -110,16 +110,16 @@ def test_the_next_steps_depend_on_their_item_alone(params, opponent):
     player, other = make_player(), make_player()
 
     def play(player, stream, update):
-        item = Item("train", 0, update, 1, steps=400, stream=stream, opponent=opponent)
+        item = Item("train", 0, update, 1, steps=400, streams=stream, opponent=opponent)
         return player.play(item, params)
 
     first = play(player, None, 1)
-    second = play(player, first.stream, 2)
+    second = play(player, first.streams, 2)
     assert_same_play(play(player, None, 1), first)
     for each in (BUILTIN, SELF):
         other.play(Item("train", 9, 1, 1, steps=33, opponent=each), make_params("ppo", seed=1))
-    assert_same_play(play(other, first.stream, 2), second)
-    assert_same_play(play(player, first.stream, 2), second)
+    assert_same_play(play(other, first.streams, 2), second)
+    assert_same_play(play(player, first.streams, 2), second)
 
 
 def test_the_mirrored_screen_has_the_mirrored_field():
@@ -131,9 +131,9 @@ def test_the_mirrored_screen_has_the_mirrored_field():
 def test_a_training_does_not_see_the_colours_after_the_cartridge_has_given_up(params):
     """Nobody wins a point: the episode ends before all pixels are on."""
     player, item = make_player(), Item("train", 0, 1, 0, steps=60)
-    stream = player.play(item, params).stream
+    stream = player.play(item, params).streams
     stream["memory"]["num_frames"] = 64_990
-    result = player.play(dataclasses.replace(item, stream=stream), params)
+    result = player.play(dataclasses.replace(item, streams=stream), params)
     assert [episode.frames for episode in result.episodes][:1] == [duel.MAX_FRAMES]
 
 

@@ -82,4 +82,4 @@ def assert_same_play(one, two):
     for a, b in zip(one.sides, two.sides, strict=True):
         for name, value in vars(a).items():
             np.testing.assert_array_equal(value, getattr(b, name), err_msg=name)
-    assert one.stream.tobytes() == two.stream.tobytes()
+    assert one.streams.tobytes() == two.streams.tobytes()

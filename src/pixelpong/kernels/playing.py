@@ -1,7 +1,7 @@
 """Playing in compiled code: what the network sees of a frame, what it decides, and whole episodes.
 
-`play_plain` and `play_gated` play until the episode ends, without Python and without its lock.
-Without a game they return after each decision.
+`play_plain` and `play_gated` play streams until an episode ends, without Python and without its
+lock. Without a game they return after each decision.
 """
 
 from __future__ import annotations
@@ -24,31 +24,65 @@ MAX_ACTIVE = 2 * NUM_PIXELS  # the most active inputs that a step of the classic
 
 
 @_part
-def take_field(field, memory, fields):  # type: ignore[no-untyped-def]
-    """Copy `field` [80, 2], as from `pack_field`, to the newest of the two `fields` of a stream."""
-    m = memory[0]
+def take_field(field, stream):  # type: ignore[no-untyped-def]
+    """Copy `field` [80, 2], as from `pack_field`, to the newest of the two fields of a stream."""
+    m = stream.memory
     m.newest, m.is_new = 1 - m.newest, 0
-    newest = fields[m.newest]
+    newest = stream.fields[m.newest]
     for row in range(len(field)):
         newest[row, 0], newest[row, 1] = field[row, 0], field[row, 1]
 
 
 @_part
-def _emulate(game, memory, sides, draws, t):  # type: ignore[no-untyped-def]
-    """Emulate the frames of a step, with row `t` of the draws; return the right side's reward.
+def _begin(stream, machine, start):  # type: ignore[no-untyped-def]
+    """Begin an episode."""
+    m, tally = stream.memory, stream.tally
+    m.is_on = m.is_new = 1
+    m.steps = m.num_frames = m.newest = m.fault = 0
+    for side in range(2):
+        player = stream.sides[side]
+        player.last_action = player.wanted = player.held = 0
+    for row in range(80):
+        for word in range(2):
+            stream.fields[0, row, word] = stream.fields[1, row, word] = 0
+    tally.entropy = 0.0
+    tally.ups = tally.points = 0
+    _copy(start, machine)
+
+
+@_part
+def _copy(source, target):  # type: ignore[no-untyped-def]
+    """Copy an array [N]; an assignment compiles for seconds."""
+    for k in range(len(source)):
+        target[k] = source[k]
+
+
+@_part
+def _count(tally, step, place, up):  # type: ignore[no-untyped-def]
+    """Add the learning side's newest step to its statistics."""
+    tally.entropy += step.entropy
+    tally.ups += step.action == up
+    if step.reward != 0:
+        tally.ends[tally.points], tally.rewards[tally.points] = place, step.reward
+        tally.points += 1
+
+
+@_part
+def _emulate(game, stream, num_sides, draw):  # type: ignore[no-untyped-def]
+    """Emulate the frames of a step, with its draws; return the right side's reward.
 
     There is one side for each network, the right side first; the console may play the left side.
     """
-    (about, actions, _), m = game, memory[0]
-    g, width = about[0], draws.shape[1] // len(sides)
-    num_frames = g.fewest_frames + np.int64(draws[t, 1] * (g.most_frames - g.fewest_frames + 1))
+    about, actions, m = game[0], game[1], stream.memory
+    g, width = about[0], len(draw) // num_sides
+    num_frames = g.fewest_frames + np.int64(draw[1] * (g.most_frames - g.fewest_frames + 1))
     num_frames = min(num_frames, g.max_frames - m.num_frames)
     actions[:num_frames] = 0
-    for side in range(len(sides)):
-        player = sides[side]
+    for side in range(num_sides):
+        player = stream.sides[side]
         held = player.held
         for k in range(num_frames):
-            if draws[t, side * width + 2 + k] >= g.sticky:
+            if draw[side * width + 2 + k] >= g.sticky:
                 held = player.wanted
             actions[k] |= (held | g.serve) << 4 * side
     answer = call_play_frames(g.play_frames, g.machine, g.actions, num_frames, 1)
@@ -56,8 +90,9 @@ def _emulate(game, memory, sides, draws, t):  # type: ignore[no-untyped-def]
         m.fault = answer
         return 0
     if num_frames > 0:
-        for side in range(len(sides)):
-            sides[side].held = actions[num_frames - 1] >> 4 * side & 7
+        for side in range(num_sides):
+            player = stream.sides[side]
+            player.held = actions[num_frames - 1] >> 4 * side & 7
     m.num_frames += answer >> 16
     is_over = (answer >> 8) & 1 | (m.num_frames >= g.max_frames)
     m.is_on, m.is_new = 1 - is_over, 1
@@ -68,15 +103,15 @@ def _emulate(game, memory, sides, draws, t):  # type: ignore[no-untyped-def]
 
 
 @_part
-def find_difference(memory, fields, indices, start):  # type: ignore[no-untyped-def]
+def find_difference(stream, indices, start):  # type: ignore[no-untyped-def]
     """Write the signed indices of the pixels that changed to ``indices[start:]``, ascending.
 
     Definition: `pixelpong.env.preprocess.difference`; the sign is encoded as in `Played`. At the
     first step of an episode nothing is written. `indices` needs room for `MAX_ACTIVE` entries.
     Returns the end of the written part.
     """
-    m, end = memory[0], start
-    now, before = fields[m.newest], fields[1 - m.newest]
+    m, end = stream.memory, start
+    now, before = stream.fields[m.newest], stream.fields[1 - m.newest]
     for word in range(160 if m.steps > 0 else 0):
         bits = now[word >> 1, word & 1]
         changed = bits ^ before[word >> 1, word & 1]
@@ -126,13 +161,18 @@ def up_probability(params, indices, start, stop, hidden, t):  # type: ignore[no-
 
 
 @_part
+def _forget_plain(network):  # type: ignore[no-untyped-def]
+    """This network remembers nothing besides the stream."""
+
+
+@_part
 def _decide_plain(network, stream, side, draw, t):  # type: ignore[no-untyped-def]
     """Observe, decide, and record the decision with its probability."""
-    (memory, sides, fields), (params, _, (indices, offsets, steps, hidden), _) = stream, network
-    end = find_difference(memory, fields, indices, offsets[t])
+    (params, _, (indices, offsets, steps, hidden), _), player = network, stream.sides[side]
+    end = find_difference(stream, indices, offsets[t])
     p = up_probability(params, indices, offsets[t], end, hidden, t)
     action = UP if (p >= 0.5 if draw < 0 else draw < p) else DOWN
-    offsets[t + 1], sides[side].wanted, step = end, action, steps[t]
+    offsets[t + 1], player.wanted, step = end, action, steps[t]
     step.up_probability, step.action, step.entropy = p, action, 0.0
     if 0 < p < 1:
         step.entropy = -(p * np.log(p) + (1 - p) * np.log(1 - p))
@@ -204,7 +244,7 @@ def observe_features(sight, stream, side, seen, indices, start):  # type: ignore
     Args:
         sight: [NUM_PIXELS, ·] uint16, `pixelpong.env.features.list_cells_of_pixels`, and
             int64, `pixelpong.env.features.list_geometry`.
-        stream: as in `_make_play`.
+        stream: `STREAM`.
         seen: this side's scratch, changed. marks [4, `NUM_MARKS`] uint16: for each of the two
             frames a 1 at each feature that is on, then for each the list of these; count [1], of
             the previous frame's features, or −1 if they are not known yet and all marks are 0;
@@ -213,9 +253,9 @@ def observe_features(sight, stream, side, seen, indices, start):  # type: ignore
 
     Returns the end of the written part.
     """
-    (memory, sides, fields), (marks, count, pixels) = stream, seen
+    (marks, count, pixels), fields, player = seen, stream.fields, stream.sides[side]
     num_features, end = sight[1][0], start
-    now, before = memory[0].newest, 1 - memory[0].newest
+    now, before = stream.memory.newest, 1 - stream.memory.newest
     is_now, is_before = marks[now], marks[before]
     if count[0] < 0:
         count[0] = _mark_features(sight, fields[before], side, pixels, is_before, marks[2 + before])
@@ -230,7 +270,7 @@ def observe_features(sight, stream, side, seen, indices, start):  # type: ignore
         if not is_now[feature]:
             indices[end] = 2 * num_features + feature
             end += 1
-    indices[end] = 3 * num_features + sides[side].last_action
+    indices[end] = 3 * num_features + player.last_action
     count[0] = num_now
     return end + 1
 
@@ -245,10 +285,18 @@ def _read_out(params, scratch, indices, start, stop):  # type: ignore[no-untyped
     (W1, W2, b2), (z, lanes, y, _, _) = params, scratch
     for i in range(len(z)):
         z[i] = 0
-    for k in range(start, stop):
+    k = start
+    while k + 4 <= stop:  # four rows at a time, as in `pixelpong.kernels.sum_rows`
+        r0, r1 = W1[indices[k]], W1[indices[k + 1]]
+        r2, r3 = W1[indices[k + 2]], W1[indices[k + 3]]
+        for i in range(len(z)):
+            z[i] += (r0[i] + r1[i]) + (r2[i] + r3[i])
+        k += 4
+    while k < stop:
         row = W1[indices[k]]
         for i in range(len(z)):
             z[i] += row[i]
+        k += 1
     for i in range(0, len(z), 2):
         if z[i] < 0:
             z[i] = 0
@@ -292,14 +340,22 @@ def _choose(scratch, steps, t, draw):  # type: ignore[no-untyped-def]
 
 
 @_part
+def _forget_gated(network):  # type: ignore[no-untyped-def]
+    """Forget the features of the previous frame, which is another stream's."""
+    marks, count, _ = network[1][1]
+    marks[:2] = 0
+    count[0] = -1
+
+
+@_part
 def _decide_gated(network, stream, side, draw, t):  # type: ignore[no-untyped-def]
     """Observe, and record a decision; with a `draw` above 1, record only the value."""
     params, (sight, seen, scratch), (indices, offsets, steps, _), _ = network
     end = observe_features(sight, stream, side, seen, indices, offsets[t])
     _read_out(params, scratch, indices, offsets[t], end)
-    offsets[t + 1], steps[t].value = end, scratch[2][3]
+    offsets[t + 1], steps[t].value = offsets[t], scratch[2][3]
     if draw <= 1:
-        player = stream[1][side]
+        player, offsets[t + 1] = stream.sides[side], end
         _choose(scratch, steps, t, draw)
         player.last_action = steps[t].action
         player.wanted = ACTIONS[player.last_action]
@@ -308,55 +364,68 @@ def _decide_gated(network, stream, side, draw, t):  # type: ignore[no-untyped-de
 # --- both -------------------------------------------------------------------------------------
 
 
-def _make_play(decide: Any) -> Any:
-    """Make the kernel that plays with a network's `decide`."""
+def _make_play(decide: Any, forget: Any, up: int) -> Any:
+    """Make the kernel that plays with a network's `decide`; `up` is the action UP in its record."""
 
     @_kernel
-    def play(game, networks, stream, draws, t):  # type: ignore[no-untyped-def]
-        """Play until the episode is over, the draws are used up, or a record has no room.
+    def play(game, networks, streams, draws, first, t, own):  # type: ignore[no-untyped-def]
+        """Play streams, one after the other, until an episode ends or a record has no room.
 
         If there is no game, decide once: ``wanted`` is the action.
 
         Args:
-            game: [1] `GAME`; actions [≥ frames of a step] uint8, changed; and field [80, 2]
-                uint64, where the machine writes it.
+            game: [1] `GAME`; actions [≥ frames of a step] uint8, changed; the field [80, 2] uint64,
+                where the machine writes it; the machine [·] uint8, and as it starts.
             networks: the right side's, and in the two-player game the left side's. Each has the
                 params and scratch for `decide`; the record, written at step t: indices [·]
                 uint16, from ``offsets[t]`` on, offsets [≥ t + 2] int64, steps [≥ t + 1], and
                 anything else that `decide` writes; and the most indices that a step can have.
-            stream: parts of a `STREAM`, changed: memory [1], the sides that play, fields
-                [2, 80, 2].
-            draws: for each step numbers in [0, 1), the left side's after the right side's: one
-                chooses the action (if negative, the most probable is taken), one the number of
-                frames, the others at each frame whether the held action sticks. A step whose first
-                number is above 1 is not played: only observation and value are recorded.
-            t: the first step's index in the record.
+            streams: [N] `STREAM`; changed.
+            draws: [N, T, ·], for each step numbers in [0, 1), the left side's after the right
+                side's: one chooses the action (if negative, the most probable is taken), one the
+                number of frames, the others at each frame whether the held action sticks. A step
+                whose first number is above 1 is not played: only its value is recorded.
+            first: the index in the record of the first stream's first step.
+            t: where to go on, up to ``first + N · T``.
+            own: the side whose statistics are counted.
 
         Returns the index after the last step.
         """
-        (memory, sides, fields), first, width = stream, t, draws.shape[1] // len(networks)
-        m, (about, _, field) = memory[0], game
-        while t < first + len(draws):
-            row = t - first
+        about, _, field, machine, start = game
+        length, width = draws.shape[1], draws.shape[2] // len(networks)
+        while t < first + len(draws) * length:
+            number, place = (t - first) // length, (t - first) % length
+            stream, draw = streams[number], draws[number, place]
+            m, has_game = stream.memory, about[0].play_frames != 0
             for side in range(len(networks)):
                 record, most = networks[side][2], networks[side][3]
                 if t >= len(record[2]) or record[1][t] + most > len(record[0]):
                     return t
+            if place == 0 and has_game:
+                _copy(stream.console, machine)
+            if m.is_on == 0:
+                _begin(stream, machine, start)
+            if place == 0 or m.steps == 0:
+                for side in range(len(networks)):
+                    forget(networks[side])
             if m.is_new:
-                take_field(field, memory, fields)
+                take_field(field, stream)
             for side in range(len(networks)):
-                decide(networks[side], stream, side, draws[row, side * width], t)
+                decide(networks[side], stream, side, draw[side * width], t)
             t += 1
-            if draws[row, 0] > 1:
-                return t
-            m.steps += 1
-            if about[0].play_frames == 0:
-                return t
-            reward = _emulate(game, memory, sides, draws, row)
-            for side in range(len(networks)):
-                step = networks[side][2][2][t - 1]
-                step.reward = -reward if side else reward
-                step.is_end = reward != 0 or m.is_on == 0
+            if draw[0] <= 1:
+                m.steps += 1
+                if not has_game:
+                    return t
+                reward = _emulate(game, stream, len(networks), draw)
+                for side in range(len(networks)):
+                    step = networks[side][2][2][t - 1]
+                    step.reward = -reward if side else reward
+                    step.is_end = reward != 0 or m.is_on == 0
+                _count(stream.tally, networks[own][2][2][t - 1], m.steps - 1, up)
+            if place == length - 1:
+                for k in range(len(stream.console)):
+                    stream.console[k] = machine[k]
             if m.is_on == 0 or m.fault:
                 return t
         return t
@@ -366,4 +435,5 @@ def _make_play(decide: Any) -> Any:
 
 # Definitions: `pixelpong.learn.network.forward`; and `pixelpong.learn.gated.forward` with a
 # softmax, on the inputs of `observe_features`.
-play_plain, play_gated = _make_play(_decide_plain), _make_play(_decide_gated)
+play_plain = _make_play(_decide_plain, _forget_plain, UP)
+play_gated = _make_play(_decide_gated, _forget_gated, ACTIONS.index(UP))

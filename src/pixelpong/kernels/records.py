@@ -16,7 +16,7 @@ from pixelpong.env.features import NUM_FEATURES, PAIR_COLUMNS, PAIR_ROWS
 
 MAX_INPUTS = 2 * NUM_FEATURES + 1  # the most that a step of the gated network can have
 NUM_MARKS = NUM_FEATURES + PAIR_ROWS * PAIR_COLUMNS  # features, and the cells that form pairs
-MAX_POINTS = 41  # of a game to 21
+MAX_POINTS = 48  # room for the 41 of a game to 21
 
 # An episode in progress.
 MEMORY = np.dtype(
@@ -39,6 +39,17 @@ SIDE = np.dtype(
     ]
 )
 
+# The statistics of the learning side, from which `pixelpong.items.Episode` is made.
+TALLY = np.dtype(
+    [
+        ("entropy", np.float64),  # of the policy, in nats, summed over the steps
+        ("ups", np.int32),  # steps at which the action was UP
+        ("points", np.int32),  # finished points
+        ("ends", np.int32, MAX_POINTS),  # the step at which each point ended
+        ("rewards", np.int8, MAX_POINTS),  # −1 or 1
+    ]
+)
+
 STREAM = np.dtype(
     [
         ("memory", MEMORY),
@@ -46,13 +57,9 @@ STREAM = np.dtype(
         # The field in the newest and the previous frame, in either order (`newest`): bit x of row
         # y. At the start of an episode the previous one is empty.
         ("fields", np.uint64, (2, FIELD_SIZE, 2)),
-        # The statistics of the learning side, from which `pixelpong.items.Episode` is made.
-        ("entropy", np.float64),  # of the policy, in nats, summed over the steps
-        ("ups", np.int32),  # steps at which the action was UP
-        ("points", np.int32),  # finished points
-        ("ends", np.int32, MAX_POINTS),  # the step at which each point ended
-        ("rewards", np.int8, MAX_POINTS),  # −1 or 1
-        ("console", STATE),
+        ("tally", TALLY),
+        ("console", np.uint8, STATE.itemsize),  # a `STATE`
+        ("unused", np.uint8, -STATE.itemsize % 8),  # so that the next stream is aligned
     ]
 )
 """A stream between two calls: everything its future depends on; all zeros before its start.
@@ -113,6 +120,9 @@ GATED_STEP = np.dtype(
 
 
 def unshared(*shape: int, dtype: DTypeLike = np.float64) -> NDArray[Any]:
-    """Zeros in cache lines of their own: threads that write to the same lines slow each other."""
+    """Zeros that begin at a cache line and share none: a row takes no more of them than it needs,
+    and no two threads, which would slow each other, write to the same one."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
-    return np.zeros(size + 256, np.uint8)[128:-128].view(dtype).reshape(shape)
+    room = np.zeros(size + 256, np.uint8)
+    begin = 192 - room.ctypes.data % 64
+    return room[begin : begin + size].view(dtype).reshape(shape)

@@ -60,13 +60,16 @@ class Learner:
         """Initialise parameters and the optimizer's memory for the attempt."""
         config, attempt = self.config, self.progress.attempt
         network = config.algorithm, config.hidden, config.dtype
-        self.params = draw_params(*network, config.seed, attempt)
+        drawn = draw_params(*network, config.seed, attempt)
         # The parameters, and the optimizer's memory of each.
-        self.own = self.params | {
-            kind + name: np.zeros_like(w)
-            for kind in self.moments
-            for name, w in self.params.items()
+        self.own = {
+            kind + name: kernels.unshared(*w.shape, dtype=w.dtype)
+            for kind in ("", *self.moments)
+            for name, w in drawn.items()
         }
+        self.params = {name: self.own[name] for name in drawn}
+        for name, w in drawn.items():
+            self.params[name][:] = w
         # Whether a row of the first layer ever had a gradient.
         self._has_memory = np.zeros(len(self.params["W1"]), np.bool_)
 

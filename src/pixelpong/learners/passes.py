@@ -99,7 +99,7 @@ def descend(
     begins, ends = steps.offsets[chosen], steps.offsets[chosen + 1]
     played = steps.played[chosen]
     played[:, ADVANTAGE] = standardize(played[:, ADVANTAGE])
-    all_z = np.empty((size, W1.shape[1]), W1.dtype)
+    all_z = kernels.unshared(size, W1.shape[1], dtype=W1.dtype)
 
     def differentiate(some: slice) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """For some steps, compute the gradients of the pre-activations and of W2."""
@@ -113,7 +113,7 @@ def descend(
 
     def step(some: slice) -> float:
         """For some inputs, compute the new rows of W1 and return the gradient's squared norm."""
-        g = np.empty((some.stop - some.start, W1.shape[1]), W1.dtype)
+        g = kernels.unshared(some.stop - some.start, W1.shape[1], dtype=W1.dtype)
         kernels.sum_rows(all_z, places, starts[:-1][some], starts[1:][some], g)
         total = np.zeros(W1.shape[1], W1.dtype)
         kernels.adam_rows(W1, g, means, squares, rows[some], scales, total)

@@ -22,6 +22,8 @@ from pixelpong.learners.passes import Steps, descend, sharing
 from pixelpong.machine import count_cores
 from pixelpong.seeding import make_rng
 
+MAX_ITEMS = 16  # of a round, which several workers share; even, see `PPOLearner._opponents`
+
 
 class PPOLearner(Learner):
     """Learns from the next steps of all streams, in several passes."""
@@ -37,13 +39,17 @@ class PPOLearner(Learner):
         self._num_threads = min(workers or count_cores(), count_cores())
 
     def items(self) -> list[Item]:
-        """The next steps of each stream."""
-        round_of = self.config.seed, self.progress.update + 1
-        num_steps, streams = self.config.num_steps, np.split(self._streams, len(self._streams))
+        """The next steps of all streams; item i has the streams i, i + `MAX_ITEMS` and so on."""
+        seed, update = self.config.seed, self.progress.update + 1
+        opponents, rows = self._opponents(), as_bytes(self._streams)
         return [
-            Item("train", *round_of, index, steps=num_steps, stream=stream, opponent=opponent)
-            for index, (stream, opponent) in enumerate(zip(streams, self._opponents(), strict=True))
-        ]
+            Item(
+                "train", seed, update, place, steps=self.config.num_steps,
+                streams=np.ascontiguousarray(rows[place::MAX_ITEMS]).view(kernels.STREAM)[:, 0],
+                opponent=opponents[place],
+            )
+            for place in range(min(len(rows), MAX_ITEMS))
+        ]  # fmt: skip
 
     def _opponents(self, word: str | None = None) -> list[str]:
         """Each stream's opponent, the same in all its games; `word` is the option, by default."""
@@ -52,10 +58,11 @@ class PPOLearner(Learner):
         return [both[index % 2] for index in range(len(self._streams))]
 
     def _count(self, played: list[Result]) -> dict[str, Any]:
-        steps = stacked([side.steps for each in played for side in each.sides])[:, :-1]
+        length = self.config.num_steps + 1
+        steps = joined([side.steps for each in played for side in each.sides], length)[:, :-1]
         points = []
-        for opponent, result in zip(self._opponents(), played, strict=True):
-            rewards = result.sides[0].steps["reward"][:-1]
+        for opponent, result in zip(self._opponents(), played, strict=False):
+            rewards = joined([result.sides[0].steps], length)[:, :-1]["reward"]
             points += [(opponent, int(reward)) for reward in rewards[rewards != 0]]
         entropy, is_up = float(steps["entropy"].ravel().sum()), steps["action"] == ACTIONS.index(UP)
         return self.progress.count(played, points, steps.size, entropy, int(is_up.sum()))
@@ -63,7 +70,7 @@ class PPOLearner(Learner):
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Parameters, Adam's memory, the streams, and the counts."""
         arrays, counters = super().get_state()
-        arrays["streams"] = self._streams.view(np.uint8).reshape(len(self._streams), -1)
+        arrays["streams"] = as_bytes(self._streams)
         return arrays, counters
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
@@ -115,7 +122,7 @@ class PPOLearner(Learner):
         """Do all passes over the round, with the current learning rate and entropy bonus."""
         config, left = self.config, self.share_left()
         gae_lambda = config.gae_lambda_end + left * (config.gae_lambda - config.gae_lambda_end)
-        steps = lay_out(played, config.gamma, gae_lambda)
+        steps = lay_out(played, config.num_steps, config.gamma, gae_lambda)
         learning_rate = left * config.learning_rate
         weights = LossWeights(config.clip_coef, config.vf_coef, left**2 * config.ent_coef)
         rng = make_rng(config.seed, "learn", self.progress.update)
@@ -129,32 +136,41 @@ class PPOLearner(Learner):
                     scales = np.array([learning_rate / decay_m, 1 / decay_v])
                     loss, norm = descend(self.own, steps, chosen, weights, scales, share)
                     found.append(vars(loss) | {"grad_norm": norm})
-        self._streams = stacked([each.stream for each in played])[:, 0]
+        self._streams = np.zeros_like(self._streams)
+        for place, each in enumerate(played):
+            assert each.streams is not None
+            as_bytes(self._streams)[place::MAX_ITEMS] = as_bytes(each.streams)
         self.progress.opponent = config.opponent
         means = {name: math.fsum(each[name] for each in found) / len(found) for name in found[0]}
         rows = np.flatnonzero(np.bincount(steps.indices)).astype(np.uint16)
         return means | {"learning_rate": learning_rate}, rows
 
 
-def lay_out(played: list[Result], gamma: float, gae_lambda: float) -> Steps:
-    """Join the results of an update, all of the same length, into one list of steps."""
+def lay_out(played: list[Result], num_steps: int, gamma: float, gae_lambda: float) -> Steps:
+    """Join the results of an update into one list of steps."""
     sides = [side for result in played for side in result.sides]
-    records = stacked([side.steps for side in sides])
+    records = joined([side.steps for side in sides], num_steps + 1)
     steps, values = records[:, :-1], records["value"]
     advantages = generalized_advantages(steps["reward"], steps["is_end"], values, gamma, gae_lambda)
     columns = steps["action"], steps["log_probability"], advantages, advantages + values[:, :-1]
     # Kernels read wherever the offsets point. Offsets that do not cover their entries exactly,
     # which only a bug could produce, are refused.
-    each = np.array([side.offsets for side in sides])
-    lengths, ends = np.diff(each), [len(side.indices) for side in sides]
-    if each[:, 0].any() or lengths.min() < 0 or each[:, -1].tolist() != ends:
+    lengths = np.concatenate([np.diff(side.offsets) for side in sides]).reshape(records.shape)
+    is_whole = [(side.offsets[0], side.offsets[-1]) == (0, len(side.indices)) for side in sides]
+    if not all(is_whole) or lengths.min() < 0 or lengths[:, -1].any():
         raise RuntimeError("steps whose offsets do not fit their entries")
-    assert sum(ends) < 1 << 31, "more inputs than 32 bits can count"
     indices = np.concatenate([side.indices for side in sides])
-    offsets = np.concatenate([[0], lengths.ravel()]).cumsum(dtype=np.int32)
+    assert len(indices) < 1 << 31, "more inputs than 32 bits can count"
+    offsets = np.concatenate([[0], lengths[:, :-1].ravel()]).cumsum(dtype=np.int32)
     return Steps(indices, offsets, np.column_stack([column.ravel() for column in columns]))
 
 
-def stacked(records: list[Any]) -> NDArray[np.void]:
-    """Stack lists of T records as bytes, since field by field takes many times as long: [·, T]."""
-    return np.stack([each.view(np.uint8) for each in records]).view(records[0].dtype)
+def joined(records: list[Any], length: int) -> NDArray[np.void]:
+    """Join lists of records: [·, length]."""
+    whole: NDArray[np.uint8] = np.concatenate([as_bytes(each) for each in records])
+    return whole.view(records[0].dtype).reshape(-1, length)
+
+
+def as_bytes(records: NDArray[np.void]) -> NDArray[np.uint8]:
+    """View records [N] as bytes [N, ·]: copied field by field they take many times as long."""
+    return records.view(np.uint8).reshape(len(records), -1)

@@ -27,16 +27,20 @@ from numpy.typing import NDArray
 from pixelpong import kernels
 from pixelpong.env import features
 from pixelpong.env.preprocess import pack_field
-from pixelpong.items import ACTIONS, DOWN, NUM_PIXELS, STAY, UP, Params, Played, read_only
+from pixelpong.items import ACTIONS, DOWN, NUM_PIXELS, UP, Params, Played, read_only
 from pixelpong.learn import gated, network
 
 # Instead of a draw in [0, 1):
 GREEDY = -1.0  # take the most probable action
 LOOK = 2.0  # only observe the next frame and estimate its value (gated network)
 OFF, STAYED, APPEARED, VANISHED = range(4)  # the classic network does not see pixels that stayed
-# A compiled game in the kernels' form: `pixelpong.kernels.GAME`, actions, field.
-Compiled = tuple[NDArray[Any], NDArray[np.uint8], NDArray[np.uint64]]
+# A compiled game in the kernels' form: `pixelpong.kernels.GAME`, actions, field, the machine now
+# and at the start of a game.
+Compiled = tuple[
+    NDArray[Any], NDArray[np.uint8], NDArray[np.uint64], NDArray[np.uint8], NDArray[np.uint8]
+]
 Shapes = dict[str, tuple[int, ...]]  # of the parameters, by their names
+_NOTHING = np.zeros(0, np.uint8)
 
 
 @dataclass(frozen=True)
@@ -49,18 +53,6 @@ class Explanation:
     rest: float  # what the biases add to it, and the last action if it is an input
     probabilities: NDArray[np.float64]  # [A], of the network's `actions`
     value: float | None  # the expected outcome of the point, −1 … 1; None if it has no value
-
-
-def start_episode(stream: NDArray[np.void]) -> None:
-    """Reset a stream to the start of an episode; the console and its statistics become zeros."""
-    stream[:] = np.zeros(1, kernels.STREAM)
-    stream["memory"]["is_on"] = stream["memory"]["is_new"] = 1
-    stream["sides"]["last_action"] = ACTIONS.index(STAY)
-
-
-def parts(stream: NDArray[np.void], sides: int) -> tuple[NDArray[Any], ...]:
-    """The parts of a stream that kernels change, with one or two sides."""
-    return stream["memory"], stream["sides"][0, :sides], stream["fields"][0]
 
 
 class Network:
@@ -91,8 +83,7 @@ class Network:
         self.params = dict(params)
         self.use(params)
         # For decisions on screens.
-        self._draw, self.stream = np.zeros((1, 1)), np.zeros(1, kernels.STREAM)
-        self.reset()
+        self._draw, self.stream = np.zeros((1, 1, 1)), np.zeros(1, kernels.STREAM)
 
     def _require_fit(self, params: Params) -> tuple[int, np.dtype[Any]]:
         """Refuse shapes on which kernels cannot rely, and numbers that are not finite."""
@@ -118,12 +109,8 @@ class Network:
             self.params, views = params, read_only(params)
             each = (views[name] for name in ("W1", "W2", "b2") if name in views)
             self._params = tuple(w.reshape(len(w), -1) if w.ndim == 3 else w for w in each)
-        self.forget()
 
     # --- many steps ---
-
-    def forget(self) -> None:
-        """Forget what was derived from earlier frames, because a new series begins."""
 
     def make_room(self, t: int) -> None:
         """Make room for at least one more step after the first `t`, however many its inputs."""
@@ -137,14 +124,17 @@ class Network:
     def play(
         self,
         game: Compiled,
-        stream: NDArray[np.void],
+        streams: NDArray[np.void],
         draws: NDArray[np.float64],
+        first: int,
         t: int,
         *left: Network,
+        own: int = 0,
     ) -> int:
         """Play in compiled code and record from step `t` on; return the next step.
 
-        `left` is the left side's network in the two-player game; this one is the right side's.
+        This network is the right side's; `left` is the left side's in the two-player game. The
+        other arguments are as in `pixelpong.kernels.playing`.
         """
         sides = (self, *left)
         records = ((each.indices, each.offsets, each.steps, each.hidden) for each in sides)
@@ -152,27 +142,26 @@ class Network:
             (each._params, each._scratch, record, each._max_inputs)
             for each, record in zip(sides, records, strict=True)
         )
-        return int(type(self)._kernel(game, networks, parts(stream, len(networks)), draws, t))
+        return int(type(self)._kernel(game, networks, streams, draws, first, t, own))
 
-    def played(self, num_steps: int, end: int) -> Played:
-        """A copy of the record's first steps, with the observed values that follow up to `end`."""
-        offsets, hidden = self.offsets[: num_steps + 1].copy(), self.hidden[:num_steps].copy()
-        indices = self.indices[: offsets[-1]].copy()
-        return Played(self.steps[:end].copy(), indices, offsets, hidden)
+    def played(self, count: int) -> Played:
+        """A copy of the record's first steps."""
+        steps, hidden = self.steps[:count].copy(), self.hidden[:count].copy()
+        offsets = self.offsets[: count + 1].copy()
+        return Played(steps, self.indices[: offsets[-1]].copy(), offsets, hidden)
 
     # --- one screen after another ---
 
     def reset(self) -> None:
         """Forget the previous episode."""
-        start_episode(self.stream)
-        self.forget()
+        self.stream[:] = np.zeros(1, kernels.STREAM)
 
     def act(self, screen: NDArray[np.uint8], draw: float = GREEDY) -> int:
         """See the next screen and choose an action: by a `draw` in [0, 1), or `GREEDY`."""
-        self._draw[0, 0] = draw
+        self._draw[:] = draw
         self.stream["memory"]["is_new"] = 1
-        no_game = np.zeros(1, kernels.GAME), np.zeros(0, np.uint8), pack_field(screen)
-        self.play(no_game, self.stream, self._draw, 0)
+        no_game = np.zeros(1, kernels.GAME), _NOTHING, pack_field(screen), _NOTHING, _NOTHING
+        self.play(no_game, self.stream, self._draw, 0, 0)
         return int(self.stream["sides"]["wanted"][0, 0])
 
     def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
@@ -244,11 +233,6 @@ class GatedNetwork(Network):
         marks, pixels = np.zeros((4, kernels.NUM_MARKS), np.uint16), np.zeros(NUM_PIXELS, np.uint16)
         sums = zeros(2 * hidden, dtype=dtype), zeros(8, dtype=dtype)
         return sight, (marks, zeros(1, dtype=np.int64), pixels), (*sums, *map(zeros, (4, 3, 3)))
-
-    def forget(self) -> None:
-        """Forget the features of the previous frame."""
-        _, (marks, count, _), _ = self._scratch
-        marks[:2], count[:] = 0, -1
 
     def answer(self) -> tuple[NDArray[np.float64], float | None]:
         """Probabilities and value of the last `act`."""

@@ -19,16 +19,16 @@ from pixelpong import kernels
 from pixelpong.config.protocols import Protocol
 from pixelpong.env.cartridge import SERVE
 from pixelpong.env.duel import MAX_FRAMES, MODE
-from pixelpong.env.native import NativeConsole, not_covered
+from pixelpong.env.native import load_game, not_covered, start_of
 from pixelpong.items import BUILTIN, SELF, Episode, Item, Params, Result
-from pixelpong.play.networks import GREEDY, LOOK, NETS, Compiled, Network, start_episode
+from pixelpong.play.networks import GREEDY, LOOK, NETS, Compiled, Network
 from pixelpong.seeding import make_rng
 
 _BLOCK = 1024  # steps whose uniform numbers are drawn at once, for a game of unknown length
 
 
 class Player:
-    """Plays items, always on the same consoles: for each mode one for games, one for streams."""
+    """Plays items, always on the same machines: for each mode one for games, one for streams."""
 
     def __init__(self, protocol: Protocol, algorithm: str, opponent: Params | None = None) -> None:
         """Play by a protocol, with the network that an algorithm trains.
@@ -36,50 +36,46 @@ class Player:
         `opponent` has the parameters of an opposing agent, if any.
         """
         self._protocol, self._kind, self._opponent = protocol, NETS[algorithm], opponent
-        self._games: dict[tuple[int, bool], tuple[NativeConsole, Compiled]] = {}
+        self._games: dict[tuple[int, bool], Compiled] = {}
         self._networks: list[Network] = []  # the learning one, the other one
 
     def play(self, item: Item, params: Params, rng: np.random.Generator | None = None) -> Result:
-        """Play an item's first game, or the next steps of its stream, which is not changed.
+        """Play an item's first game, or the next steps of its streams, which are not changed.
 
         The generator is the item's own by default.
         """
         begin = time.perf_counter()
         rng = rng or make_rng(item.seed, item.purpose, item.update, item.index)
         own, sides = self._seat(item, params)
-        console, game = self._game(item)
-        stream = np.zeros(1, kernels.STREAM)
-        if item.stream is not None:  # copied as bytes; field by field takes five times as long
-            stream.view(np.uint8)[:] = item.stream.view(np.uint8)
-        console.set_state(stream["console"])
-        memory, frames = stream["memory"][0], -int(stream["memory"]["num_frames"][0])
-        episodes: list[Episode] = []
-        first = t = counted = 0
-        draws = np.zeros((0, 1))
+        side = sides.index(own)
+        count = 1 if item.streams is None else len(item.streams)
+        streams = np.zeros(count, kernels.STREAM)
+        if item.streams is not None:  # copied as bytes; field by field takes five times as long
+            streams.view(np.uint8)[:] = item.streams.view(np.uint8)
+        memory, game = streams["memory"], self._game(item)
+        frames, episodes = -int(memory["num_frames"].sum()), list[Episode]()
+        first = t = 0
+        draws = self._draw(item, rng, count, len(sides))
+        end = draws.shape[0] * draws.shape[1]
         # A stream has one more step, for the value of the observation after the last one.
-        while t <= item.steps if item.steps is not None else not episodes:
-            if not memory["is_on"]:
-                start_episode(stream)
-                console.reset()
-                for each in sides:
-                    each.forget()
-            if t == first + len(draws):
-                first, draws = t, self._draw(item, rng, len(sides))
+        while t < end if item.steps is not None else not episodes:
+            if t == end:
+                first, draws = t, self._draw(item, rng, count, len(sides))
+                end += draws.shape[1]
             for each in sides:
                 each.make_room(t)
-            t = sides[0].play(game, stream, draws[t - first :], t, *sides[1:])
-            if memory["fault"]:
-                raise not_covered(-int(memory["fault"]))
-            if not memory["is_on"]:
-                _count(stream, own, counted, t)
-                episodes.append(_end(stream, item.opponent))
-                counted, frames = t, frames + episodes[-1].frames
+            t = sides[0].play(game, streams, draws, first, t, *sides[1:], own=side)
+            number = (t - 1 - first) // draws.shape[1]
+            if memory["fault"][number]:
+                raise not_covered(-int(memory["fault"][number]))
+            if not memory["is_on"][number]:
+                episodes.append(_end(streams[number], item.opponent))
+                frames += episodes[-1].frames
         if item.steps is not None:
-            _count(stream, own, counted, item.steps)
-            stream["console"], frames = console.get_state(), frames + int(memory["num_frames"])
+            frames += int(memory["num_frames"].sum())
         learned = sides if item.opponent == SELF else [own]
-        played = tuple(each.played(t if item.steps is None else item.steps, t) for each in learned)
-        return Result(tuple(episodes), frames, time.perf_counter() - begin, played, stream)
+        played = tuple(each.played(t) for each in learned)
+        return Result(tuple(episodes), frames, time.perf_counter() - begin, played, streams)
 
     def _seat(self, item: Item, params: Params) -> tuple[Network, list[Network]]:
         """Return the learning network, and all networks that play, the right side's first."""
@@ -96,56 +92,48 @@ class Player:
         is_left = item.opponent not in (BUILTIN, SELF) and item.index % 2 == 1
         return sides[0], sides[::-1] if is_left else sides
 
-    def _game(self, item: Item) -> tuple[NativeConsole, Compiled]:
-        """Return the console for an item's game, and the record that the kernels need."""
+    def _game(self, item: Item) -> Compiled:
+        """The game of an item in the kernels' form."""
         mode, is_stream = 0 if item.opponent == BUILTIN else MODE, item.steps is not None
         if (mode, is_stream) not in self._games:
-            console, rules = NativeConsole(mode), self._protocol
+            game, rules = load_game(), self._protocol
+            start = start_of(game, mode)
             # After 18 minutes the cartridge stops the game and cycles colours: nothing to learn.
             most = min(rules.max_frames, MAX_FRAMES) if is_stream else rules.max_frames
-            record = np.zeros(1, kernels.GAME)
+            record, machine = np.zeros(1, kernels.GAME), start.copy()
             actions = kernels.unshared(rules.max_frame_skip, dtype=np.uint8)
             record[0] = (
-                console.address, console.machine.ctypes.data, actions.ctypes.data,
+                game.address, machine.ctypes.data, actions.ctypes.data,
                 *rules.frame_skips, most, rules.sticky, SERVE if mode else 0,
             )  # fmt: skip
-            self._games[mode, is_stream] = console, (record, actions, console.machine["field"][0])
+            machines = machine.view(np.uint8), start.view(np.uint8)
+            self._games[mode, is_stream] = record, actions, machine["field"][0], *machines
         return self._games[mode, is_stream]
 
-    def _draw(self, item: Item, rng: np.random.Generator, sides: int) -> NDArray[np.float64]:
-        """Draw a row of uniform numbers per step: for each side the action's, then the game's.
+    def _draw(
+        self, item: Item, rng: np.random.Generator, count: int, sides: int
+    ) -> NDArray[np.float64]:
+        """Draw uniform numbers per step: for each side the action's, then the game's.
 
-        The last row of a stream is for an observation alone (`LOOK`).
+        The last step of a stream is for an observation alone (`LOOK`).
         """
         width = sides * (2 + self._protocol.max_frame_skip)
+        drawn = rng.random((count, item.steps or _BLOCK, width))
+        if item.is_greedy:
+            drawn[:, :, 0] = GREEDY
         if item.steps is None:
-            draws = rng.random((_BLOCK, width))
-            draws[:, 0] = GREEDY if item.is_greedy else draws[:, 0]
-            return draws
-        draws = np.full((item.steps + 1, width), LOOK)
-        rng.random(out=draws[:-1])
-        return draws
+            return drawn
+        look = np.full((count, 1, width), LOOK)
+        return np.concatenate([drawn, look], axis=1)
 
 
-def _count(stream: NDArray[np.void], own: Network, first: int, last: int) -> None:
-    """Add the newest recorded steps of the learning network to a stream's statistics."""
-    steps, tally = own.steps[first:last], stream[0]
-    (places,) = steps["reward"].nonzero()
-    new = slice(int(tally["points"]), int(tally["points"]) + len(places))
-    tally["ends"][new] = tally["memory"]["steps"] - len(steps) + places
-    tally["rewards"][new] = steps["reward"][places]
-    tally["points"] += len(places)
-    tally["entropy"] += np.add.reduce(steps["entropy"])
-    tally["ups"] += np.count_nonzero(steps["action"] == own.up)
-
-
-def _end(stream: NDArray[np.void], opponent: str) -> Episode:
+def _end(stream: np.void, opponent: str) -> Episode:
     """The episode that has just ended."""
-    tally = stream[0]
+    tally, memory = stream["tally"], stream["memory"]
     ends, rewards = (tuple(tally[name][: tally["points"]].tolist()) for name in ("ends", "rewards"))
     return Episode(
-        int(tally["memory"]["steps"]),
-        int(tally["memory"]["num_frames"]),
+        int(memory["steps"]),
+        int(memory["num_frames"]),
         float(tally["entropy"]),
         int(tally["ups"]),
         ends,

@@ -94,7 +94,7 @@ class Worker:
             (played,) = result.sides
             returns = kernels.discounted_returns(played.steps["reward"], self._gamma)
             grads = kernels.episode_gradient(read_only(params)["W2"], played, standardize(returns))
-        return dataclasses.replace(result, sides=(), stream=None, grads=grads)
+        return dataclasses.replace(result, sides=(), streams=None, grads=grads)
 
 
 def make_worker(config: Config, opponent: Params | None = None) -> Worker:

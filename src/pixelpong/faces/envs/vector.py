@@ -287,8 +287,6 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         """Continue from a state of these games, or of as many others with the same options."""
         for ours, theirs in zip(self._memory(), state, strict=True):
             ours[...] = theirs
-        for network in self._opponents:
-            network.forget()
         self._is_seeded = True
 
     def close_extras(self, **_: Any) -> None:
