@@ -11,8 +11,8 @@ from pixelpong.agent.file import Agent, encode_small, is_due
 from pixelpong.config import Config
 from pixelpong.engines import Engine, EngineStats
 from pixelpong.errors import CheckpointError, NumericsError, RunError, number_of, warn
-from pixelpong.evaluation import evaluate, judge
-from pixelpong.items import BUILTIN
+from pixelpong.evaluation import NEW_GAMES, describe_games, judge, play_games
+from pixelpong.items import BUILTIN, Episode
 from pixelpong.learners import UpdateStats, make_learner
 from pixelpong.learners.progress import RETURN_WINDOW
 from pixelpong.run.arrays import fingerprint
@@ -22,8 +22,8 @@ from pixelpong.run.lines import Evaluation
 from pixelpong.schema import Count, Seconds, convert
 
 # How far below the target the estimate may be, which is of sampled play: greedy play is better.
-LOOK_MARGIN = 1.0
-LOOK_EVERY = 100_000  # steps between two attempts to confirm the target
+LOOK_MARGIN = 0.1
+LOOK_EVERY = 50_000  # steps between two attempts to confirm the target
 
 
 @dataclasses.dataclass
@@ -105,8 +105,9 @@ class Session:
 
     def evaluate(self, engine: Engine) -> Evaluation:
         """Evaluate the newest parameters and record the result."""
-        episodes = self.config.evaluate_episodes
-        return self._write_evaluation(self._evaluate(engine, episodes))
+        played = self._play(engine, self.config.evaluate_episodes)
+        found = describe_games(played, self.config.seed)
+        return self._write_evaluation(found, self.wall_seconds)
 
     def should_confirm(self, *, is_last: bool) -> bool:
         """Whether to check the target return: when the estimate comes near it, and at the end."""
@@ -118,14 +119,25 @@ class Session:
         return is_last or (is_promising and progress.steps >= self._counts.next_confirmation)
 
     def confirm(self, engine: Engine, *, is_last: bool) -> Evaluation:
-        """Evaluate against the target and record the result; if `is_last`, play all episodes."""
+        """Test whether the target is reached, and record the result; if `is_last`, to the end.
+
+        The time of a win is that at which the test is passed. New games then say how the agent
+        plays, because the mean of those that passed the test is too high.
+        """
         target, progress = self.config.until_return, self.learner.progress
         assert target is not None
-        play = functools.partial(self._evaluate, engine, update=progress.update)
-        found = self._write_evaluation(judge(play, target, at_once=is_last))
-        # A win is evaluated again if the process dies before it is recorded.
-        self._counts.next_confirmation = progress.steps + (0 if found.is_won else LOOK_EVERY)
-        return found
+        play = functools.partial(self._play, engine, update=progress.update)
+        played, is_won = judge(play, target, at_once=is_last)
+        seconds, seed = self.wall_seconds, self.config.seed
+        found = describe_games(played, seed)
+        if is_won:
+            new = describe_games(play(episodes=NEW_GAMES, first=len(played)), seed)
+            found = dataclasses.replace(
+                new, is_won=True, test_return=found.mean_return, test_games=len(played)
+            )
+        # A win is tested again if the process dies before it is recorded.
+        self._counts.next_confirmation = progress.steps + (0 if is_won else LOOK_EVERY)
+        return self._write_evaluation(dataclasses.replace(found, target=target), seconds)
 
     def should_save(self) -> bool:
         """Whether a checkpoint is due: every few updates, and after an evaluation."""
@@ -166,19 +178,19 @@ class Session:
         except (RunError, NumericsError) as error:
             warn(f"{error}; the training continues without it")
 
-    def _evaluate(
+    def _play(
         self, engine: Engine, episodes: int, update: int = 0, first: int = 0
-    ) -> Evaluation:
-        """Play greedy episodes as `pixelpong.evaluation.evaluate` does, and count the time."""
+    ) -> list[Episode]:
+        """Play greedy episodes, and count the time."""
         begin, params, seed = time.monotonic(), self.learner.params, self.config.seed
-        play = functools.partial(evaluate, engine, params, seed=seed, is_greedy=True)
+        play = functools.partial(play_games, engine, params, seed=seed, is_greedy=True)
         try:
             return play(episodes=episodes, update=update, first=first)
         finally:
             self._counts.evaluation_seconds += time.monotonic() - begin
 
-    def _write_evaluation(self, found: Evaluation) -> Evaluation:
-        update, timing = self.learner.progress.update, {"wall_seconds": self.wall_seconds}
+    def _write_evaluation(self, found: Evaluation, seconds: float) -> Evaluation:
+        update, timing = self.learner.progress.update, {"wall_seconds": seconds}
         self._evaluation = dataclasses.replace(found, update=update, timing=timing)
         self._run.evaluations.append(self._evaluation.to_dict())
         self._saved_update = -1  # the saved checkpoint has no score yet

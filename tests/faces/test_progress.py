@@ -78,7 +78,9 @@ def test_a_terminal_gets_a_live_display_that_fits_and_no_name_commands_it(
 
 
 def test_the_verdict_is_announced_and_nothing_follows_it(make_run, monkeypatch):
-    monkeypatch.setattr("pixelpong.evaluation.VERDICT_EPISODES", 3)
+    monkeypatch.setattr("pixelpong.evaluation.STAGES", ((3, -1.0),))
+    monkeypatch.setattr("pixelpong.evaluation.FEWEST", 3)
+    monkeypatch.setattr("pixelpong.session.NEW_GAMES", 3)
     run, stream = make_run(updates=2), io.StringIO()
     winner = run.with_config(run.config.updated({"until_return": -21, "updates": 2}, "test"))
     train(winner, TrainingDisplay(stream, seconds_between_lines=1e9))

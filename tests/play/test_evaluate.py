@@ -1,4 +1,4 @@
-"""Evaluation: the number of episodes is fixed, the interval is a bootstrap's."""
+"""Evaluation: no episode is left out, the interval is a bootstrap's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 import pixelpong
 from pixelpong.engines import Engine
-from pixelpong.evaluation import bootstrap_interval, evaluate
+from pixelpong.evaluation import bootstrap_interval, describe_games, play_games
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.play.worker import make_worker
 
@@ -19,7 +19,7 @@ def play(toy):
 
     def go(**changes):
         options = {"seed": 0, "episodes": 12, "is_greedy": False, **changes}
-        return evaluate(engine, params, **options)
+        return describe_games(play_games(engine, params, **options), options["seed"])
 
     return go
 

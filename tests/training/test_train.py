@@ -19,7 +19,8 @@ from pixelpong import evaluation, learners
 from pixelpong import session as session_module
 from pixelpong.config import Config
 from pixelpong.errors import CheckpointError, RunError
-from pixelpong.items import BUILTIN
+from pixelpong.evaluation import judge
+from pixelpong.items import BUILTIN, Episode
 from pixelpong.learners import progress as progress_module
 from pixelpong.learners.progress import POINT_WINDOW, Progress, expected_return
 from pixelpong.loop import Began, Evaluated, Updated, train, training
@@ -178,11 +179,12 @@ def train_and_watch(run):
 def make_fast(make_run, monkeypatch):
     """Make a run of the fast mode with an estimate after its first update, and short evaluations.
 
-    Two games at a look that finds it hopeless, or else five.
+    Two games if they are hopeless, or else four; five new ones after a win.
     """
     monkeypatch.setattr(progress_module, "POINT_WINDOW", 8)
-    monkeypatch.setattr(evaluation, "VERDICT_EPISODES", 5)
-    monkeypatch.setattr(evaluation, "LOOKS", ((1, -42.0), (2, 0.0)))
+    monkeypatch.setattr(evaluation, "STAGES", ((2, 0.0), (4, 0.0)))
+    monkeypatch.setattr(evaluation, "FEWEST", 3)
+    monkeypatch.setattr(session_module, "NEW_GAMES", 5)
     monkeypatch.setattr(
         session_module, "LOOK_EVERY", 2 * TOY["fast"]["num_envs"] * TOY["fast"]["num_steps"]
     )
@@ -198,7 +200,8 @@ def test_a_target_that_an_evaluation_confirms_ends_the_training_for_good(make_fa
     assert verdict == seen[-1]
     assert verdict.is_won
     assert verdict.update == outcome.progress.update == run.checkpoints.find_best() < 5
-    assert len(verdict.returns) == 5
+    assert (len(verdict.returns), verdict.test_games) == (5, 4)
+    assert verdict.mean_return == sum(verdict.returns) / 5
     assert 0 < verdict.total_seconds == Record.read(run.path).total_seconds
     (line,) = run.evaluations.read()
     assert convert(line, Evaluation) == verdict
@@ -220,7 +223,7 @@ def test_a_target_that_is_not_reached_is_tried_again_whatever_stops_the_training
     assert outcome.reason == "updates"
     assert [verdict.update for verdict in seen] == [1, 3, 5, 6]
     assert not any(verdict.is_won for verdict in seen)
-    assert [len(verdict.returns) for verdict in seen] == [2, 2, 2, 5]  # hopeless
+    assert [len(verdict.returns) for verdict in seen] == [2, 2, 2, 4]  # hopeless
     for stop in (1, 2):
         stopped = make_fast(f"stopped {stop}", updates=6, until_return=21.0)
         stop_after(stopped, stop)
@@ -228,17 +231,39 @@ def test_a_target_that_is_not_reached_is_tried_again_whatever_stops_the_training
         assert same_training(stopped, run) == []
 
 
+def test_a_test_is_passed_by_what_is_surely_above_the_target_and_by_nothing_else():
+    """As in the simulation; the games go on from stage to stage, and none is played twice."""
+    rng, numbers = np.random.default_rng(0), []
+
+    def play(mean, episodes, first):
+        numbers.append((first, episodes))
+        lost = np.minimum(rng.negative_binomial(4, 4 / (25 - mean), episodes), 20)
+        return [Episode(1, 1, 0.0, 0, (), (1,) * 21 + (-1,) * int(it)) for it in lost]
+
+    passed = {}
+    for mean in (17.5, 18.0, 19.5):
+        found = [judge(functools.partial(play, mean), 18.0, at_once=False) for _ in range(300)]
+        passed[mean] = sum(is_won for _, is_won in found)
+    assert passed[17.5] == 0
+    assert passed[18.0] <= 4
+    assert passed[19.5] >= 290
+    played, is_won = judge(functools.partial(play, 18.0), 18.0, at_once=True)
+    ends = [games for games, _ in evaluation.STAGES]
+    assert [sum(each) for each in numbers[-len(ends) :]] == ends
+    assert (len(played), is_won) == (ends[-1], False)
+
+
 @pytest.mark.slow
 def test_the_time_to_win_leaves_the_evaluations_out(make_fast, monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(session_module.time, "monotonic", lambda: clock[0])
-    evaluate = session_module.evaluate
+    play_games = session_module.play_games
 
     def slow(*args, **kwargs):
-        clock[0] += 100
-        return evaluate(*args, **kwargs)
+        clock[0] += 50
+        return play_games(*args, **kwargs)
 
-    monkeypatch.setattr(session_module, "evaluate", slow)
+    monkeypatch.setattr(session_module, "play_games", slow)
     run = make_fast()
     for updates, began in ((3, -7.0), (4, None)):
         budget = {"until_return": 21.0, "updates": updates}

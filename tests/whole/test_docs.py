@@ -252,7 +252,7 @@ def test_from_the_first_word_to_a_game_against_the_own_agent(tmp_path, open_page
     # A target that any agent reaches: the path is the same, the training shorter.
     short = "--updates 3 --max-frames 800 --until-return -20.99 --seed 3"
     said = say(f"pixelpong train {short}")
-    assert re.search(r"^Won: mean return −\d+\.\d+ \(.*\) over 200 games", said, re.M), said
+    assert re.search(r"^Won: mean return −\d+\.\d+ \(.*\) over 200 new games", said, re.M), said
     play, watch, film = (
         re.search(rf"^{what} +(pixelpong .*)$", said, re.M)[1].strip()
         for what in ("play against it", "watch it", "film it")

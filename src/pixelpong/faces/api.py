@@ -89,10 +89,11 @@ def evaluate(
         else:
             make = functools.partial(make_worker, config)
             with contextlib.closing(make_engine(config, make, should_stop)) as engine:
-                found = evaluation.evaluate(
+                played = evaluation.play_games(
                     engine, policy.params, seed=seed, episodes=episodes,
                     is_greedy=not sampled, tell=tell,
                 )  # fmt: skip
+                found = evaluation.describe_games(played, seed)
     protocol = config.protocol
     about = {
         "agent": policy.name,

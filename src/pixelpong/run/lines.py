@@ -31,7 +31,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The returns of a fixed number of games; a training writes its evaluations as lines."""
+    """The returns of some games; a training writes its evaluations as lines.
+
+    After a test that was passed they are new games, see `pixelpong.evaluation.judge`.
+    """
 
     mean_return: Return  # −21 … 21
     std: Return  # standard deviation of the returns (of the sample, divisor n − 1)
@@ -40,7 +43,9 @@ class Evaluation:
     mean_steps: float  # decisions per game
     update: Count = 0  # of the training, at which it was played
     target: Return | None = None  # the mean return to reach, if there was one
-    is_won: bool = False  # whether the interval lies above it, with enough games
+    is_won: bool = False  # whether a test of games before these was passed
+    test_return: Return | None = None  # the mean return of those games
+    test_games: Count = 0
     timing: dict[str, Seconds] = field(default_factory=dict, compare=False)
     # Which agent played where, how and with which seed, if known.
     about: dict[str, Any] = field(default_factory=dict, compare=False)
@@ -59,7 +64,10 @@ class Evaluation:
         """
         games, (low, high) = len(self.returns), (signed(end, 2) for end in self.ci95)
         within = f"{low} to {high}" if games >= MIN_GAMES else TOO_FEW
-        return f"{signed(self.mean_return, 2)} ({within}) over {number_of(games, 'game')}"
+        if not self.test_games:
+            return f"{signed(self.mean_return, 2)} ({within}) over {number_of(games, 'game')}"
+        test = f"passed the test with {signed(self.test_return, 2)} over {self.test_games}"
+        return f"{signed(self.mean_return, 2)} ({within}) over {games} new games; {test}"
 
     def __str__(self) -> str:
         """Mean, interval and number of games, after a line about the agent if it is known."""
