@@ -167,8 +167,8 @@ def lay_out(played: list[Result], num_steps: int, gamma: float, gae_lambda: floa
 
 def joined(records: list[Any], length: int) -> NDArray[np.void]:
     """Join lists of records: [·, length]."""
-    whole: NDArray[np.uint8] = np.concatenate([as_bytes(each) for each in records])
-    return whole.view(records[0].dtype).reshape(-1, length)
+    whole: NDArray[Any] = np.concatenate([as_bytes(each) for each in records])
+    return np.reshape(whole.view(records[0].dtype), (-1, length))
 
 
 def as_bytes(records: NDArray[np.void]) -> NDArray[np.uint8]:
