@@ -1,7 +1,7 @@
 """Other people's emulators and trainers, measured on the same machine; needs the extra [bench].
 
     python benchmarks/peers.py throughput --seconds 4 --rounds 5
-    python benchmarks/peers.py train --steps 1340000
+    python benchmarks/peers.py train --steps 1430000
 
 The first is `throughput.py` with EnvPool, AtariVectorEnv and AsyncVectorEnv beside
 it. The second trains stable-baselines3's PPO for as many steps as ours needs to win in the
@@ -156,7 +156,7 @@ def main() -> None:
     throughput.add_argument("--rounds", type=int, default=5, help="measurements of each")
     throughput.add_argument("--workers", type=int, help="by default one per core")
     train = commands.add_parser("train", help="stable-baselines3's PPO")
-    train.add_argument("--steps", type=int, default=1_340_000)
+    train.add_argument("--steps", type=int, default=1_430_000)
     train.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     if options.command == "train":
