@@ -64,14 +64,19 @@ class Evaluation:
         """
         games, (low, high) = len(self.returns), (signed(end, 2) for end in self.ci95)
         within = f"{low} to {high}" if games >= MIN_GAMES else TOO_FEW
-        if not self.test_games:
-            return f"{signed(self.mean_return, 2)} ({within}) over {number_of(games, 'game')}"
-        test = f"passed the test with {signed(self.test_return, 2)} over {self.test_games}"
-        return f"{signed(self.mean_return, 2)} ({within}) over {games} new games; {test}"
+        what = f"{games} new games" if self.test_games else number_of(games, "game")
+        return f"{signed(self.mean_return, 2)} ({within}) over {what}"
+
+    @property
+    def tested(self) -> str:
+        """The test that was passed before, if there was one."""
+        found = f"{signed(self.test_return, 2)} over {self.test_games}"
+        return f"; passed the test with {found}" if self.test_games else ""
 
     def __str__(self) -> str:
         """Mean, interval and number of games, after a line about the agent if it is known."""
-        line, about = f"mean return {self.found} of {self.mean_steps:,.0f} steps", self.about
+        line = f"mean return {self.found} of {self.mean_steps:,.0f} steps{self.tested}"
+        about = self.about
         if not about:
             return line
         how = "sampled" if about["sampled"] else "greedy"

@@ -198,7 +198,7 @@ class Record:
             DAMAGED: f"damaged: {self.problem}",
         }[self.state]
         if (greedy := self.greedy) is not None:
-            found = f"greedy return {greedy.found}"
+            found = f"greedy return {greedy.found}{greedy.tested}"
             if greedy.target is not None:
                 found += f", target {signed(greedy.target)}"
             if greedy.is_won and greedy.total_seconds is not None:
