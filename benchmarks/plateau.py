@@ -121,10 +121,11 @@ def ask(replayer: Replayer, rows: Any, number: int, seed: int) -> dict[str, Any]
         draws = rng.random((_BACK, 1 + _AHEAD, replayer.width))
         for back in range(_BACK):
             draws[back, : _BACK - back] = known[back:]
-        is_avoided |= bool((replayer.outcomes(states, action, draws) >= 0).any())
+        outcomes = replayer.outcomes(states, action, draws)
+        assert (outcomes[chosen == action] == -1).all(), "a replay that is not the game's"
+        is_avoided |= bool((outcomes >= 0).any())
     one, two = values[:, :, ::2].mean(axis=2), values[:, :, 1::2].mean(axis=2)
-    places = np.arange(_BACK)
-    costs = np.zeros(_BACK)
+    places, costs = np.arange(_BACK), np.zeros(_BACK)
     for choose, value in ((one, two), (two, one)):
         costs += (value[choose.argmax(axis=0), places] - value[chosen, places]) / 2
     expected = values[chosen, places].mean(axis=1)
@@ -138,9 +139,8 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=500, help="lost points (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of everything random (%(default)s)")
     options = parser.parse_args()
-    _, agent = open_agent(options.agent)
+    (_, agent), cores = open_agent(options.agent), count_cores()
     lost, points, games = find_lost_points(Replayer(agent), options.points, options.seed)
-    cores = count_cores()
 
     def ask_some(first: int) -> list[dict[str, Any]]:
         replayer = Replayer(agent)

@@ -62,7 +62,7 @@ def _count(tally, step, place, up):  # type: ignore[no-untyped-def]
     """Add the learning side's newest step to its statistics."""
     tally.entropy += step.entropy
     tally.ups += step.action == up
-    if step.reward != 0:
+    if step.reward != 0 and 0 <= tally.points < len(tally.ends):  # always, but in an invalid state
         tally.ends[tally.points], tally.rewards[tally.points] = place, step.reward
         tally.points += 1
 
