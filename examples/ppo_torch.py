@@ -1,7 +1,7 @@
 """PPO in PyTorch with the field's network, on `pixelpong.make_vec`, to be read and changed.
 
     pip install -c constraints.txt '.[peers]'
-    python examples/ppo_torch.py --total-timesteps 1000000
+    python examples/ppo_torch.py --bfloat16
 
 The agent is that of most papers on Atari: three convolutions on the last four pictures, 84 × 84 in
 grey (Mnih et al. 2015), trained by PPO (Schulman et al. 2017) with the usual settings for Atari.
@@ -24,10 +24,15 @@ import pixelpong
 
 
 class Agent(nn.Module):
-    """A policy and a value function on shared features of [N, 4, 84, 84] uint8."""
+    """A policy and a value function on shared features of [N, 4, 84, 84] uint8.
 
-    def __init__(self, num_actions):
+    With `bfloat16` the features are computed in this type: much faster on processors and GPUs that
+    have it in hardware, much slower on others.
+    """
+
+    def __init__(self, num_actions, bfloat16=False):
         super().__init__()
+        self.bfloat16 = bfloat16
         self.features = nn.Sequential(
             _init(nn.Conv2d(4, 32, 8, stride=4)), nn.ReLU(),
             _init(nn.Conv2d(32, 64, 4, stride=2)), nn.ReLU(),
@@ -36,10 +41,13 @@ class Agent(nn.Module):
         )  # fmt: skip
         self.actor = _init(nn.Linear(512, num_actions), gain=0.01)
         self.critic = _init(nn.Linear(512, 1), gain=1.0)
+        self.to(memory_format=torch.channels_last)  # convolutions are a third faster
 
     def forward(self, observations):
         """The distribution of the actions, and the values [N]."""
-        features = self.features(observations.float() / 255)
+        with torch.autocast(observations.device.type, torch.bfloat16, enabled=self.bfloat16):
+            features = self.features(observations.float() / 255)
+        features = features.float()
         return Categorical(logits=self.actor(features)), self.critic(features).squeeze(-1)
 
 
@@ -97,7 +105,7 @@ def compute_advantages(rewards, values, ends, last_value, gamma, gae_lambda):
     return advantages
 
 
-def learn(agent, optimizer, batch, it):
+def learn(agent, optimizer, batch, ent_coef, it):
     """Learn from the steps of an update, several times in a new order; return the last entropy."""
     observations, actions, log_probs, advantages, targets = batch
     for _ in range(it.update_epochs):
@@ -110,7 +118,7 @@ def learn(agent, optimizer, batch, it):
             policy_loss = -torch.min(ratio * gain, clipped * gain).mean()
             value_loss = 0.5 * (values - targets[rows]).square().mean()
             entropy = policy.entropy().mean()
-            loss = policy_loss + it.vf_coef * value_loss - it.ent_coef * entropy
+            loss = policy_loss + it.vf_coef * value_loss - ent_coef * entropy
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(agent.parameters(), it.max_grad_norm)
@@ -137,19 +145,21 @@ def train(it):
     """Train an agent; print a line of JSON now and then. Return it, and these lines."""
     torch.manual_seed(it.seed)
     envs = pixelpong.make_vec(it.num_envs, actions="three", repeat_action_probability=0.25)
-    agent = Agent(envs.single_action_space.n)
-    optimizer = torch.optim.Adam(agent.parameters(), lr=it.learning_rate, eps=1e-5)
+    agent = Agent(envs.single_action_space.n, it.bfloat16)
+    optimizer = torch.optim.Adam(agent.parameters(), lr=it.learning_rate, eps=1e-5, fused=True)
     rollouts, lines, begin = Rollouts(envs, it.num_steps, it.seed), [], time.time()
     num_updates = it.total_timesteps // (it.num_envs * it.num_steps)
     for update in range(1, num_updates + 1):
-        optimizer.param_groups[0]["lr"] = it.learning_rate * (1 - (update - 1) / num_updates)
+        left = 1 - (update - 1) / num_updates
+        optimizer.param_groups[0]["lr"] = it.learning_rate * left
         last_value = rollouts.play(agent)
         r = rollouts
         advantages = compute_advantages(
             r.rewards, r.values, r.ends, last_value, it.gamma, it.gae_lambda
         )
         batch = (r.observations, r.actions, r.log_probs, advantages, advantages + r.values)
-        entropy = learn(agent, optimizer, [each.flatten(0, 1) for each in batch], it)
+        batch = [each.flatten(0, 1) for each in batch]
+        entropy = learn(agent, optimizer, batch, it.ent_coef * left, it)
         if update % it.report_every == 0 or update == num_updates:
             lines.append({
                 "steps": update * it.num_envs * it.num_steps,
@@ -166,13 +176,14 @@ def parse(words=None):
     """The options, with CleanRL's names and defaults for Atari."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, default in {
-        "total_timesteps": 1_000_000, "num_envs": 16, "num_steps": 128, "learning_rate": 5e-4,
-        "gamma": 0.99, "gae_lambda": 0.95, "update_epochs": 3, "num_minibatches": 4,
+        "total_timesteps": 4_000_000, "num_envs": 16, "num_steps": 128, "learning_rate": 5e-4,
+        "gamma": 0.99, "gae_lambda": 0.95, "update_epochs": 3, "num_minibatches": 8,
         "clip_coef": 0.1, "ent_coef": 0.01, "vf_coef": 0.5, "max_grad_norm": 0.5, "seed": 1,
         "report_every": 10, "games": 10,
     }.items():  # fmt: skip
         flag = "--" + name.replace("_", "-")
         parser.add_argument(flag, type=type(default), default=default, help="%(default)s")
+    parser.add_argument("--bfloat16", action="store_true", help="compute in this type")
     return parser.parse_args(words)
 
 

@@ -108,7 +108,7 @@ PYTHON = [
     (lambda: evaluate(hidden=3), "an option of environment or engine", 2),
     (lambda: Policy.load(None), "None", 2),
     (lambda: make_env("pixel"), "observation … frame, field … 'pixel' … did you mean pixels", 2),
-    (lambda: make_env(render_mode="human"), "render_mode is rgb_array or None", 2),
+    (lambda: make_env(render_mode="human"), "render_mode to be one of rgb_array", 2),
 ]
 
 

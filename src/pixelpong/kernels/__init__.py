@@ -34,7 +34,4 @@ from pixelpong.kernels.stepping import GAMES as GAMES
 from pixelpong.kernels.stepping import LEAVE as LEAVE
 from pixelpong.kernels.stepping import PLACE as PLACE
 from pixelpong.kernels.stepping import RESET as RESET
-from pixelpong.kernels.stepping import step_atari as step_atari
-from pixelpong.kernels.stepping import step_field as step_field
-from pixelpong.kernels.stepping import step_frame as step_frame
-from pixelpong.kernels.stepping import step_pixels as step_pixels
+from pixelpong.kernels.stepping import STEPS as STEPS

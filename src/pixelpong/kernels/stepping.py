@@ -36,6 +36,7 @@ PLACE = np.dtype(
         ("episode_frames", np.int64),  # with them
         ("total_frames", np.int64),  # since it was seeded
         ("newest", np.int64),  # which of its pictures or fields is the newest
+        ("points", np.int64, 2),  # won and lost by the right side
         ("may_end", np.int64),  # 1 if the next step may be the last
         # Of the last step.
         ("reward", np.int64),
@@ -84,7 +85,10 @@ def _emulate(g, place, which, first, count):  # type: ignore[no-untyped-def]
         place.fault, place.is_on = answer, 0
         return 0
     played = answer >> 16
-    place.reward += (answer & 0xFF) - 128
+    reward = (answer & 0xFF) - 128
+    place.reward += reward
+    place.points[0] += reward > 0
+    place.points[1] += reward < 0
     place.is_over, place.may_end = answer >> 8 & 1, answer >> 9 & 1
     place.episode_frames += played
     place.total_frames += played
@@ -98,6 +102,7 @@ def _begin(g, place, console, start, machine, actions):  # type: ignore[no-untyp
     place.is_on = 1
     place.reward = place.is_over = place.is_cut = place.may_end = place.fault = 0
     place.steps = place.num_frames = place.episode_frames = 0
+    place.points[:] = 0
     fires = g.first_action >= 0
     count = max(place.waits, fires)
     actions[:count] = g.no_action | g.no_action << 4 * (g.num_sides - 1)
@@ -357,7 +362,9 @@ def _make_step(see: Any, show: Any) -> Any:
     return step
 
 
-step_atari = _make_step(_see_atari, _show_atari)
-step_frame = _make_step(_see_frame, _show_frame)
-step_field = _make_step(_see_field, _show_field)
-step_pixels = _make_step(_see_field, _show_pixels)
+STEPS = {  # by observation
+    "atari": _make_step(_see_atari, _show_atari),
+    "frame": _make_step(_see_frame, _show_frame),
+    "field": _make_step(_see_field, _show_field),
+    "pixels": _make_step(_see_field, _show_pixels),
+}

@@ -6,7 +6,6 @@ The k-th episode after ``reset(seed=S)`` has the sticky frames of the k-th episo
 
 from __future__ import annotations
 
-import operator
 from typing import Any, Literal
 
 import gymnasium
@@ -14,26 +13,61 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.config import Config
-from pixelpong.errors import ConfigError, expected
+from pixelpong.config.protocols import FrameLimit, FrameSkip, Name
 from pixelpong.faces.envs.vector import Actions, Observation, PongVectorEnv
 from pixelpong.items import BUILTIN
+from pixelpong.schema import Share
 
 Step = tuple[NDArray[Any], float, bool, bool, dict[str, Any]]
 
 
 class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
-    """One game of Pong; make it with `pixelpong.make_env`."""
+    """Our exact Pong as a Gymnasium environment.
+
+    Args:
+        observation: ``"frame"``, [210, 160, 3] uint8, which our agents need; ``"pixels"``, [80, 80]
+            float32 of −1, 0 and 1, what changed in the field since the previous step: what the
+            classic network sees; ``"field"``, [80, 80] uint8, 1 where something is drawn; or
+            ``"atari"``, as in `pixelpong.make_vec`.
+        actions: ``"six"``, numbered as in ``ALE/Pong-v5``, which our agents need; ``"three"``:
+            stay, up, down; ``"two"``: up, down.
+        opponent: ``"builtin"``, or an agent: ``"club"``, a run or a file. It draws its actions, and
+            the winner of a point serves at once.
+        environment: protocol, by the name under which results are published.
+        frame_skip: frames per step; the protocol's own by default.
+        sticky: probability that a frame keeps the held action; the protocol's own by default.
+        max_frames: frames after which an episode is cut off; the protocol's own by default.
+        render_mode: ``"rgb_array"`` for `render`, or None.
+
+    Raises:
+        ConfigError: a word is unknown, or a number is out of range.
+        EmulatorError: the emulator or its game is not installed.
+
+    >>> env = PongEnv("pixels", actions="two")
+    >>> observation, info = env.reset(seed=1)
+    >>> observation, reward, terminated, truncated, info = env.step(0)
+    >>> observation.shape, reward, info
+    ((80, 80), 0.0, {'frames': 4, 'points_won': 0, 'points_lost': 0})
+    """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 15}  # noqa: RUF012
 
     def __init__(
         self,
         observation: Observation = "frame",
+        *,
         actions: Actions = "six",
         opponent: str = BUILTIN,
+        environment: Name = "ALE/Pong-v5",
+        frame_skip: FrameSkip | None = None,
+        sticky: Share | None = None,
+        max_frames: FrameLimit | None = None,
         render_mode: Literal["rgb_array"] | None = None,
-        **rules: Any,
     ) -> None:
+        rules = {
+            "environment": environment, "frame_skip": frame_skip, "sticky": sticky,
+            "max_frames": max_frames,
+        }  # fmt: skip
         self.protocol = Config().updated(rules, "make_env").protocol
         self._envs = PongVectorEnv(
             1, observation, actions=actions, opponent=opponent, render_mode=render_mode,
@@ -45,7 +79,6 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
         self.render_mode, self.metadata = render_mode, self._envs.metadata
         self.action_space = self._envs.single_action_space
         self.observation_space = self._envs.single_observation_space
-        self._points = {"points_won": 0, "points_lost": 0}
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -56,23 +89,11 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
         """
         super().reset(seed=seed)
         observations, _ = self._envs.reset(seed=seed)
-        self._points = {"points_won": 0, "points_lost": 0}
         return observations[0], self._info()
 
     def step(self, action: np.int64 | int) -> Step:
         """Play one step with an index of `actions`; the info counts frames and points so far."""
-        count = len(self._envs.moves)
-        try:
-            number = operator.index(action)
-        except TypeError:
-            number = -1
-        if not 0 <= number < count:
-            what = f"a whole number below {count} as the action"
-            advice = "pixelpong's agents need make_env(actions='six')"
-            raise ConfigError(expected(what, repr(action), advice))
-        observations, (reward,), (over,), (cut,), _ = self._envs.step(np.array([number]))
-        self._points["points_won"] += int(reward > 0)
-        self._points["points_lost"] += int(reward < 0)
+        observations, (reward,), (over,), (cut,), _ = self._envs.step(np.array([action]))
         return observations[0], float(reward), bool(over), bool(cut), self._info()
 
     def render(self) -> NDArray[np.uint8] | None:
@@ -82,12 +103,13 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
 
     def clone_state(self) -> Any:
         """Everything that the future of the game depends on, for `restore_state`."""
-        return self._envs.clone_state(), dict(self._points)
+        return self._envs.clone_state()
 
     def restore_state(self, state: Any) -> None:
         """Continue from a state of this game, or of another with the same options."""
-        self._envs.restore_state(state[0])
-        self._points = dict(state[1])
+        self._envs.restore_state(state)
 
     def _info(self) -> dict[str, Any]:
-        return {"frames": int(self._envs.places["num_frames"][0]), **self._points}
+        (place,) = self._envs.places
+        won, lost = place["points"].tolist()
+        return {"frames": int(place["num_frames"]), "points_won": won, "points_lost": lost}

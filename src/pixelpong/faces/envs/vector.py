@@ -250,7 +250,8 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
             what = f"actions as an array of whole numbers, {list(self.action_space.shape or ())}"
             raise ConfigError(expected(what, f"{numbers.dtype} {list(numbers.shape)}"))
         if numbers.min() < 0 or numbers.max() >= count:
-            raise ConfigError(expected(f"actions from 0 to {count - 1}", numbers.tolist()))
+            advice = "pixelpong's agents need actions='six'"
+            raise ConfigError(expected(f"actions from 0 to {count - 1}", numbers.tolist(), advice))
         is_on, mode = self.places["is_on"] > 0, self.autoreset_mode
         if not (self._is_seeded and (mode != AutoresetMode.DISABLED or is_on.all())):
             raise ConfigError("The episode has ended; call reset() before the next step().")
@@ -315,7 +316,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         form = {"atari": self._stacks.shape[1:], "frame": (ROWS, 3 * WIDTH)}
         form_of_one = form.get(self.kind, (FIELD_SIZE, FIELD_SIZE))
         out = self._out.reshape(self.num_envs, *form_of_one)
-        games, kernel = (self.places, self._consoles), getattr(kernels, f"step_{self.kind}")
+        games, kernel = (self.places, self._consoles), kernels.STEPS[self.kind]
         count = len(self._threads)
         bounds = [self.num_envs * k // count for k in range(count + 1)]
 
