@@ -179,10 +179,9 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
     def _make_thread(self, most_frames: int) -> tuple[Any, ...]:
         """Make what a kernel needs of its own in each thread."""
         it, at = self._options, MACHINE.fields["picture"][1]  # type: ignore[index]
-        # With gaps, so that no two threads write to one cache line; pictures are read as words.
-        gap = 128 - at % 8
-        room = np.zeros((2, (MACHINE.itemsize + 2 * gap) // 8 * 8), np.uint8)
-        machines = tuple(row[gap : gap + MACHINE.itemsize] for row in room)
+        rooms = [kernels.unshared(8 + MACHINE.itemsize, dtype=np.uint8) for _ in range(2)]
+        begin = -at % 8  # pictures are read as words
+        machines = tuple(room[begin : begin + MACHINE.itemsize] for room in rooms)
         for machine in machines:
             machine[:] = self._start
         pictures = tuple(each[at : at + ROWS * WIDTH].reshape(ROWS, WIDTH) for each in machines)
@@ -350,10 +349,10 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         """
         if self._options["noop_max"]:
             for i in which:
-                twister, seed = np.random.MT19937(), int(self.places["seed"][i]) & 0xFFFFFFFF
-                twister.state = np.random.RandomState(seed).get_state(legacy=False)  # type: ignore
-                number = twister.random_raw(int(self.places["episode"][i]) + 2)[-1]
-                self.places["waits"][i] = int(number) * self._options["noop_max"] >> 32
+                place = self.places[i]
+                twister = np.random.RandomState(int(place["seed"]) & 0xFFFFFFFF)
+                numbers = twister.randint(2**32, size=place["episode"] + 2, dtype=np.uint32)
+                place["waits"] = int(numbers[-1]) * self._options["noop_max"] >> 32
 
     def _draw(self) -> None:
         """Draw the numbers for the next steps of the games that have none left."""
