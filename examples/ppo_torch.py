@@ -26,8 +26,7 @@ import pixelpong
 class Agent(nn.Module):
     """A policy and a value function on shared features of [N, 4, 84, 84] uint8.
 
-    With `bfloat16` the features are computed in this type: much faster on processors and GPUs that
-    have it in hardware, much slower on others.
+    In bfloat16 the features take half the time on processors made for it, and longer on others.
     """
 
     def __init__(self, num_actions, bfloat16=False):
@@ -63,9 +62,8 @@ class Rollouts:
 
     def __init__(self, envs, num_steps, seed):
         self.envs, size = envs, (num_steps, envs.num_envs)
-        self.observations = torch.zeros(
-            *size, *envs.single_observation_space.shape, dtype=torch.uint8
-        )
+        shape = envs.single_observation_space.shape
+        self.observations = torch.zeros(*size, *shape, dtype=torch.uint8)
         self.actions = torch.zeros(size, dtype=torch.long)
         self.log_probs, self.values, self.rewards, self.ends = (torch.zeros(size) for _ in range(4))
         first, _ = envs.reset(seed=seed)
@@ -83,11 +81,9 @@ class Rollouts:
             after, rewards, over, cut, _ = self.envs.step(action.numpy())
             self.next = torch.from_numpy(after)
             # A point that ended has no future; this is what makes Pong learnable quickly.
-            self.rewards[t], self.ends[t] = (
-                torch.from_numpy(rewards),
-                torch.from_numpy(rewards != 0),
-            )
-            self._sums += rewards
+            rewards = torch.from_numpy(rewards)
+            self.rewards[t], self.ends[t] = rewards, rewards != 0
+            self._sums += rewards.numpy()
             for i in np.flatnonzero(over | cut):
                 self.returns.append(self._sums[i])
                 self._sums[i] = 0
@@ -147,16 +143,14 @@ def train(it):
     envs = pixelpong.make_vec(it.num_envs, actions="three", repeat_action_probability=0.25)
     agent = Agent(envs.single_action_space.n, it.bfloat16)
     optimizer = torch.optim.Adam(agent.parameters(), lr=it.learning_rate, eps=1e-5, fused=True)
-    rollouts, lines, begin = Rollouts(envs, it.num_steps, it.seed), [], time.time()
+    r, lines, begin = Rollouts(envs, it.num_steps, it.seed), [], time.time()
     num_updates = it.total_timesteps // (it.num_envs * it.num_steps)
     for update in range(1, num_updates + 1):
         left = 1 - (update - 1) / num_updates
         optimizer.param_groups[0]["lr"] = it.learning_rate * left
-        last_value = rollouts.play(agent)
-        r = rollouts
-        advantages = compute_advantages(
-            r.rewards, r.values, r.ends, last_value, it.gamma, it.gae_lambda
-        )
+        last_value = r.play(agent)
+        played = r.rewards, r.values, r.ends, last_value
+        advantages = compute_advantages(*played, it.gamma, it.gae_lambda)
         batch = (r.observations, r.actions, r.log_probs, advantages, advantages + r.values)
         batch = [each.flatten(0, 1) for each in batch]
         entropy = learn(agent, optimizer, batch, it.ent_coef * left, it)

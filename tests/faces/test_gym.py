@@ -150,19 +150,15 @@ def test_many_at_once_are_each_as_one_alone(context):
 def test_what_is_no_action_and_a_step_after_the_end_are_refused_with_the_way_out():
     env = pixelpong.make_env(max_frames=20, actions="three")
     env.reset()
-    for action in (3, -1):  # 3: of one of our agents
-        with pytest.raises(ConfigError, match=r"from 0 to 2, got \[.+\]; .* need actions='six'"):
-            env.step(action)
-    for action in (2.0, "up", None, [1], np.array([1])):
-        with pytest.raises(ConfigError, match="expected actions as an array"):
+    says = r"actions (as an array|from 0 to 2, got \[.+\]; pixelpong's agents need actions='six')"
+    for action in (3, -1, 2.0, "up", None, [1], np.array([1])):  # 3: of one of our agents
+        with pytest.raises(ConfigError, match=says):
             env.step(action)
     *_, last = steps = [env.step(np.array(2)) for _ in range(5)]
     assert [truncated for *_, truncated, _ in steps] == [False, False, False, False, True]
     assert (last[2], last[4]["frames"]) == (False, 20)
     with pytest.raises(ConfigError, match=r"has ended; call reset\(\)"):
         env.step(0)
-    env.reset()
-    env.step(0)
 
 
 def test_predict_for_many_is_act_for_each_and_can_draw_its_actions(toy_runs, mode):

@@ -38,8 +38,7 @@ PLACE = np.dtype(
         ("newest", np.int64),  # which of its pictures or fields is the newest
         ("points", np.int64, 2),  # won and lost by the right side
         ("may_end", np.int64),  # 1 if the next step may be the last
-        # Of the last step.
-        ("reward", np.int64),
+        ("reward", np.int64),  # of the last step, as all that follows
         ("is_over", np.int64),
         ("is_cut", np.int64),  # it reached the limit of frames
         ("fault", np.int64),  # negative if the console met something not covered
@@ -87,8 +86,7 @@ def _emulate(g, place, which, first, count):  # type: ignore[no-untyped-def]
     played = answer >> 16
     reward = (answer & 0xFF) - 128
     place.reward += reward
-    place.points[0] += reward > 0
-    place.points[1] += reward < 0
+    place.points[np.int64(reward < 0)] += reward != 0
     place.is_over, place.may_end = answer >> 8 & 1, answer >> 9 & 1
     place.episode_frames += played
     place.total_frames += played
@@ -307,9 +305,8 @@ def _show_field(place, i, seen, view, out):  # type: ignore[no-untyped-def]
 def _show_pixels(place, i, seen, view, out):  # type: ignore[no-untyped-def]
     """Write the difference of two fields, [80, 80]; at the first step of an episode zeros."""
     fields, newest = seen[2][i], place.newest
-    out[i] = 0
-    if place.steps > 0:
-        _write_signs(fields[newest], fields[1 - newest : 2 - newest], out[i])
+    before = 1 - newest if place.steps > 0 else newest
+    _write_signs(fields[newest], fields[before : before + 1], out[i])
 
 
 @_part
@@ -344,16 +341,15 @@ def _make_step(see: Any, show: Any) -> Any:
             out: [N, …], the observations.
         """
         (places, consoles), (rules, machines, actions, seen, view) = games, thread
-        frames = seen[3]
+        g, frames = rules[0], seen[3]
         for i in range(first, last):
             place, console, taken, which = places[i], consoles[i], 2, 0
             if moves[i, 0] != LEAVE:
                 if moves[i, 0] == RESET:
-                    _begin(rules[0], place, console, start, machines[0], actions)
+                    _begin(g, place, console, start, machines[0], actions)
                 else:
                     row = draws[i, place.steps % draws.shape[1]]
-                    found = _play(rules[0], place, console, moves[i], row, machines, actions)
-                    taken, which = found
+                    taken, which = _play(g, place, console, moves[i], row, machines, actions)
                 see(place, i, taken, which, seen, view)
                 for y in range(frames.shape[1] if len(frames) else 0):
                     _copy(seen[0][which][y], frames[i, y])
