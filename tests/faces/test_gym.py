@@ -112,19 +112,15 @@ def test_a_policy_on_the_environment_plays_its_agents_games_and_looking_moves_no
 
 
 def test_pixels_are_what_the_classic_network_sees_and_fewer_actions_some_of_the_six():
-    names = (("six", [2, 3, 3]), ("three", [1, 2, 2]), ("two", [0, 1, 1]))
-    six, three, two = (
-        play(pixelpong.make_env(max_frames=SHORT, actions=name), 9, actions)
-        for name, actions in names
-    )
-    pixels = play(pixelpong.make_env("pixels", max_frames=SHORT, actions="two"), 9, [0, 1, 1])
-    before = None
-    for (frame, *_), (a, *_), (b, *_), (seen, *_) in zip(six, three, two, pixels, strict=True):
-        np.testing.assert_array_equal(a, frame)
-        np.testing.assert_array_equal(b, frame)
-        now = preprocess(frame)
-        np.testing.assert_array_equal(seen.ravel(), difference(before, now))
-        before = now
+    def seen(observation, name, actions):
+        env = pixelpong.make_env(observation, max_frames=SHORT, actions=name)
+        return [each for each, *_ in play(env, 9, actions)]
+
+    frames = seen("frame", "six", [2, 3, 3])
+    np.testing.assert_array_equal(seen("frame", "three", [1, 2, 2]), frames)
+    pairs = itertools.pairwise([None, *map(preprocess, frames)])
+    wanted = [difference(*pair).reshape(80, 80) for pair in pairs]
+    np.testing.assert_array_equal(seen("pixels", "two", [0, 1, 1]), wanted)
 
 
 @pytest.mark.slow
@@ -135,15 +131,13 @@ def test_many_at_once_are_each_as_one_alone(context):
         how = {"vectorization_mode": "async", "vector_kwargs": {"context": context}}
     envs = gymnasium.make_vec(NAME, num_envs=2, max_frames=SHORT, actions="two", **how)
     alone = [pixelpong.make_env(max_frames=SHORT, actions="two") for _ in range(2)]
-    seen, _ = envs.reset(seed=5)
-    for index, env in enumerate(alone):
-        np.testing.assert_array_equal(env.reset(seed=5 + index)[0], seen[index])
+    first = [env.reset(seed=5 + index)[0] for index, env in enumerate(alone)]
+    np.testing.assert_array_equal(first, envs.reset(seed=5)[0])
     for action in (0, 1, 1, 0, 1):
         seen, rewards, *_ = envs.step(np.full(2, action))
-        for index, env in enumerate(alone):
-            observation, reward, *_ = env.step(action)
-            np.testing.assert_array_equal(observation, seen[index])
-            assert reward == rewards[index]
+        steps = [env.step(action) for env in alone]
+        np.testing.assert_array_equal([each[0] for each in steps], seen)
+        assert [each[1] for each in steps] == rewards.tolist()
     envs.close()
 
 

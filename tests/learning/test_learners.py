@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from toys import toy_config
 
+from pixelpong import kernels
 from pixelpong.config import Config
 from pixelpong.engines import Engine
 from pixelpong.env.features import NUM_INPUTS
@@ -256,6 +257,15 @@ def test_streams_continue_if_they_are_still_there_and_against_whom_they_were(cha
     other = make_learner(small("fast", **changes))
     other.set_state(*learn(small("fast")).get_state())
     assert [bool(item.streams["memory"]["is_on"]) for item in other.items()] == continued
+
+
+def test_streams_whose_indices_leave_an_array_are_refused():
+    arrays, counters = learn(small("fast")).get_state()
+    for part, name, value in (("memory", "newest", -1), ("sides", "last_action", 3)):
+        streams = arrays["streams"].copy()
+        streams.view(kernels.STREAM)[0, 0][part][name] = value
+        with pytest.raises(CheckpointError, match="invalid streams; resume with its own"):
+            make_learner(small("fast")).set_state(arrays | {"streams": streams}, counters)
 
 
 @pytest.mark.slow

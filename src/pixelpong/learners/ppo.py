@@ -78,11 +78,15 @@ class PPOLearner(Learner):
         # If there are more streams than before, the new ones begin at their start; so do streams
         # whose opponent has changed, because a game has one opponent from start to end.
         streams = np.ascontiguousarray(arrays["streams"]).view(kernels.STREAM)[:, 0]
+        # Kernels use these as indices.
+        newest, actions = streams["memory"]["newest"], streams["sides"]["last_action"]
+        if not (np.isin(newest, (0, 1)).all() and np.isin(actions, range(len(ACTIONS))).all()):
+            raise ValueError("invalid streams")
         self._streams = np.zeros(len(self._streams), kernels.STREAM)
         both = zip(self._opponents(self.progress.opponent), self._opponents(), strict=True)
-        for index, (before, now) in enumerate(both):
-            if before == now and index < len(streams):
-                self._streams[index] = streams[index]
+        for index, ((before, now), stream) in enumerate(zip(both, streams, strict=False)):
+            if before == now:
+                self._streams[index] = stream
 
     def _end(self, steps: int) -> None:
         """Start a new attempt if this one is behind.
