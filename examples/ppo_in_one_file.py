@@ -7,8 +7,8 @@ the actions that turned out better than expected become more probable, but not b
 The expectation is learned too; it is the network's fourth output. `pixelpong train` does the same
 several times as fast, for any number of threads to the same bits, and you can stop and resume it.
 
-With seeds 0, 1 and 2 it won after 1.06, 0.98 and 0.98 million steps: the mean of 20 greedy games
-was above +18. That took six to seven minutes on two cores of an AMD EPYC, with an earlier version.
+With seeds 0, 1 and 2 it won after 0.98, 0.98 and 1.56 million steps: the mean of 20 greedy games
+was above +18. That took 202, 190 and 322 seconds on a Xeon of which another program used one core.
 
 Here is all that learns: advantages, loss, gradient, Adam. The game, what the network sees of it
 (`pixelpong.env.features`), and the network's decisions while it plays are the package's.
