@@ -219,7 +219,7 @@ def test_what_cannot_be_is_refused_in_a_sentence():
         with pytest.raises(ConfigError, match="expected actions"):
             envs.step(actions)
     envs.step([0, 1])
-    with pytest.raises(ConfigError, match="has ended; call reset"):
+    with pytest.raises(ConfigError, match="in progress: call reset"):
         envs.step([0, 1])
     for seed in (-1, "one", [1, 2, 3]):
         with pytest.raises(ConfigError, match="seed"):

@@ -253,7 +253,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
             raise ConfigError(expected(f"actions from 0 to {count - 1}", numbers.tolist(), advice))
         is_on, mode = self.places["is_on"] > 0, self.autoreset_mode
         if not (self._is_seeded and (mode != AutoresetMode.DISABLED or is_on.all())):
-            raise ConfigError("The episode has ended; call reset() before the next step().")
+            raise ConfigError("No episode is in progress: call reset() before step().")
         if self._has_coins or self._opponents:
             self._draw()
         self._next[:, : numbers.ndim] = self.moves[numbers].reshape(self.num_envs, -1)
@@ -396,9 +396,9 @@ def _check(options: dict[str, Any]) -> dict[str, Any]:
             advice = did_you_mean(name, types, "see help(pixelpong.make_vec)")
             raise ConfigError(expected("the name of an option", repr(name), advice))
         if value != _UNUSED[name]:
-            raise ConfigError(f"make_vec: Pong has no use for {name}; leave it out.")
+            raise ConfigError(f"Pong has no use for {name}; leave it out.")
     del options["self"]
     return {
-        name: Option(name, types[name], None).check(getattr(value, "value", value), "make_vec")
+        name: Option(name, types[name], None).check(getattr(value, "value", value), "Pong")
         for name, value in options.items()
     }
