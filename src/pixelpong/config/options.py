@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal, SupportsFloat, SupportsIndex, TypedDict
 
 # NumPy's numbers are numbers too.
@@ -52,11 +51,3 @@ class Options(TypedDict, total=False):
     ray_address: str | None
     ray_mode: Literal["actors", "tasks"]
     verbose: bool
-
-
-class NewRun(Options, total=False):
-    """What `pixelpong.training` accepts."""
-
-    run: str | Path | None
-    name: str | None
-    config: str | Path | None

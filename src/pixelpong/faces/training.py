@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from pixelpong import interrupts
 from pixelpong.config import BUDGET, Config, differences, require_used
-from pixelpong.config.options import NewRun, Options
+from pixelpong.config.options import Options
 from pixelpong.config.presets import combine, read_toml
 from pixelpong.engines import check
 from pixelpong.errors import ConfigError, Interrupted
@@ -94,11 +94,18 @@ def train(
     ...     run.metrics()["episodes"].tolist()
     [2, 4, 6]
     """
-    given: NewRun = {**options, "run": run, "name": name, "config": config}
-    return _go(lambda: _create("train", preset, **given), quiet, every)
+    words = preset, run, name, config
+    return _go(lambda: _create("train", *words, dict(options)), quiet, every)
 
 
-def training(preset: str | Config | None = None, **options: Unpack[NewRun]) -> Iterator[Event]:
+def training(
+    preset: str | Config | None = None,
+    *,
+    run: str | Path | None = None,
+    name: str | None = None,
+    config: str | Path | None = None,
+    **options: Unpack[Options],
+) -> Iterator[Event]:
     """Train as `train` does, but yield each event, so that you can plot or stop in between.
 
     It takes the arguments of `train` except ``quiet`` and ``every``. Leaving the loop ends the
@@ -109,7 +116,7 @@ def training(preset: str | Config | None = None, **options: Unpack[NewRun]) -> I
     """
     from pixelpong import loop
 
-    yield from loop.training(_create("training", preset, **options))
+    yield from loop.training(_create("training", preset, run, name, config, dict(options)))
 
 
 def resume(
@@ -166,11 +173,10 @@ def _go(open_or_create: Callable[[], RunDirectory], quiet: bool, every: float) -
 def _create(
     origin: str,
     preset: str | Config | None,
-    *,
-    run: str | Path | None = None,
-    name: str | None = None,
-    config: str | Path | None = None,
-    **options: Any,
+    run: str | Path | None,
+    name: str | None,
+    config: str | Path | None,
+    options: dict[str, Any],
 ) -> RunDirectory:
     """Create the directory of a new run, once all checks have passed."""
     from pixelpong.agent.choice import settle_opponent
