@@ -81,9 +81,8 @@ def test_a_policy_on_the_environment_plays_its_agents_games_and_looking_moves_no
     rules = {"environment": "Pong-v0", "max_frames": max_frames}  # frame skips are drawn as well
     env = pixelpong.make_env(**rules, render_mode="rgb_array")
     assert env.metadata["render_fps"] == 15
-    agent = dataclasses.replace(
-        open_agent(str(toy_runs.get(name, name)))[1], protocol=env.unwrapped.protocol
-    )
+    _, agent = open_agent(str(toy_runs.get(name, name)))
+    agent = dataclasses.replace(agent, protocol=env.protocol)
     policy = Policy(agent)
     for index in range(episodes):
         observation, info = env.reset(seed=3) if index == 0 else env.reset()

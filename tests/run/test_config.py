@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from pixelpong.config import OPTIONS, Config, differences
+from pixelpong.config.options import Options
 from pixelpong.config.presets import combine, load_preset, preset_names, read_toml
 from pixelpong.errors import ConfigError
 
@@ -31,6 +32,7 @@ def test_defaults_and_presets_are_the_recorded_ones():
         "bound": sorted(name for name, each in OPTIONS.items() if not each.is_free),
     }  # fmt: skip
     assert found == json.loads(GOLDEN.read_text())
+    assert Options.__annotations__.keys() == OPTIONS.keys() - {"preset"}, "as types too"
 
 
 def wrong_values(option):
