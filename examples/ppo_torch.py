@@ -1,7 +1,7 @@
 """PPO in PyTorch with the field's network, on `pixelpong.make_vec`, to be read and changed.
 
     pip install -c constraints.txt '.[peers]'
-    python examples/ppo_torch.py --bfloat16
+    python examples/ppo_torch.py    # with --bfloat16 on a processor made for it
 
 The agent is that of most papers on Atari: three convolutions on the last four pictures, 84 × 84 in
 grey (Mnih et al. 2015), trained by PPO (Schulman et al. 2017) with the usual settings for Atari.
@@ -177,7 +177,7 @@ def parse(words=None):
     }.items():  # fmt: skip
         flag = "--" + name.replace("_", "-")
         parser.add_argument(flag, type=type(default), default=default, help="%(default)s")
-    parser.add_argument("--bfloat16", action="store_true", help="compute in this type")
+    parser.add_argument("--bfloat16", action="store_true", help="compute features in it")
     return parser.parse_args(words)
 
 
