@@ -45,8 +45,7 @@ class Agent(nn.Module):
     def forward(self, observations):
         """The distribution of the actions, and the values [N]."""
         with torch.autocast(observations.device.type, torch.bfloat16, enabled=self.bfloat16):
-            features = self.features(observations.float() / 255)
-        features = features.float()
+            features = self.features(observations.float() / 255).float()
         return Categorical(logits=self.actor(features)), self.critic(features).squeeze(-1)
 
 
@@ -62,12 +61,10 @@ class Rollouts:
 
     def __init__(self, envs, num_steps, seed):
         self.envs, size = envs, (num_steps, envs.num_envs)
-        shape = envs.single_observation_space.shape
-        self.observations = torch.zeros(*size, *shape, dtype=torch.uint8)
+        self.next = torch.from_numpy(envs.reset(seed=seed)[0])
+        self.observations = torch.zeros(*size, *self.next.shape[1:], dtype=torch.uint8)
         self.actions = torch.zeros(size, dtype=torch.long)
         self.log_probs, self.values, self.rewards, self.ends = (torch.zeros(size) for _ in range(4))
-        first, _ = envs.reset(seed=seed)
-        self.next = torch.from_numpy(first)
         self.returns, self._sums = deque(maxlen=100), np.zeros(envs.num_envs)
 
     @torch.no_grad()
@@ -90,13 +87,13 @@ class Rollouts:
         return agent(self.next)[1]
 
 
-def compute_advantages(rewards, values, ends, last_value, gamma, gae_lambda):
+def compute_advantages(rewards, values, ends, last_value, it):
     """Generalized advantage estimates (Schulman et al. 2016), [T, N]."""
     advantages, ahead = torch.zeros_like(rewards), torch.zeros_like(last_value)
     for t in reversed(range(len(rewards))):
         goes_on = 1 - ends[t]
-        delta = rewards[t] + gamma * last_value * goes_on - values[t]
-        ahead = delta + gamma * gae_lambda * goes_on * ahead
+        delta = rewards[t] + it.gamma * last_value * goes_on - values[t]
+        ahead = delta + it.gamma * it.gae_lambda * goes_on * ahead
         advantages[t], last_value = ahead, values[t]
     return advantages
 
@@ -138,32 +135,30 @@ def evaluate(agent, games, seed):
 
 
 def train(it):
-    """Train an agent; print a line of JSON now and then. Return it, and these lines."""
+    """Train an agent, and return it; print a line of JSON now and then."""
     torch.manual_seed(it.seed)
     envs = pixelpong.make_vec(it.num_envs, actions="three", repeat_action_probability=0.25)
     agent = Agent(envs.single_action_space.n, it.bfloat16)
     optimizer = torch.optim.Adam(agent.parameters(), lr=it.learning_rate, eps=1e-5, fused=True)
-    r, lines, begin = Rollouts(envs, it.num_steps, it.seed), [], time.time()
+    r, begin = Rollouts(envs, it.num_steps, it.seed), time.time()
     num_updates = it.total_timesteps // (it.num_envs * it.num_steps)
     for update in range(1, num_updates + 1):
         left = 1 - (update - 1) / num_updates
         optimizer.param_groups[0]["lr"] = it.learning_rate * left
         last_value = r.play(agent)
-        played = r.rewards, r.values, r.ends, last_value
-        advantages = compute_advantages(*played, it.gamma, it.gae_lambda)
+        advantages = compute_advantages(r.rewards, r.values, r.ends, last_value, it)
         batch = (r.observations, r.actions, r.log_probs, advantages, advantages + r.values)
         batch = [each.flatten(0, 1) for each in batch]
         entropy = learn(agent, optimizer, batch, it.ent_coef * left, it)
         if update % it.report_every == 0 or update == num_updates:
-            lines.append({
+            print(json.dumps({
                 "steps": update * it.num_envs * it.num_steps,
                 "seconds": round(time.time() - begin, 1),
                 "mean_return_100": round(float(np.mean(r.returns)), 2) if r.returns else None,
                 "entropy": round(entropy, 3),
-            })  # fmt: skip
-            print(json.dumps(lines[-1]), flush=True)
+            }), flush=True)  # fmt: skip
     envs.close()
-    return agent, lines
+    return agent
 
 
 def parse(words=None):
@@ -183,6 +178,6 @@ def parse(words=None):
 
 if __name__ == "__main__":
     options = parse()
-    trained, _ = train(options)
+    trained = train(options)
     returns = evaluate(trained, options.games, seed=1000)
     print(json.dumps({"greedy_returns": returns.tolist(), "mean": returns.mean()}))

@@ -21,8 +21,7 @@ from pixelpong.atari.machine import (
 from pixelpong.atari.opcodes import LENGTHS, OPCODES
 from pixelpong.atari.translation import Translation
 
-KIL = 0x02
-"""No documented opcode: the machine stops there, and its registers can be read."""
+KIL = 0x02  # no documented opcode: the machine stops there, and its registers can be read
 
 DOCUMENTED = [opcode for opcode in range(256) if decode(opcode)]
 WAITS = ("DEY; BPL rel FD", "DEX; BPL rel FD")

@@ -21,8 +21,7 @@ from pixelpong.run.directory import RunDirectory
 av = pytest.importorskip("av", reason="films need the extra [video]")
 Image = pytest.importorskip("PIL.Image", reason="films need the extra [video]")
 
-RATE = 15
-"""Decisions a second in ALE/Pong-v5."""
+RATE = 15  # decisions a second in ALE/Pong-v5
 
 PLAIN = {"has_overlay": False, "scale": 3, "speed": 1.0, "seconds": None}
 

@@ -152,6 +152,8 @@ def test_what_is_no_action_and_a_step_after_the_end_are_refused_with_the_way_out
     assert (last[2], last[4]["frames"]) == (False, 20)
     with pytest.raises(ConfigError, match=r"in progress: call reset\(\)"):
         env.step(0)
+    env.reset()
+    env.step(0)
 
 
 def test_predict_for_many_is_act_for_each_and_can_draw_its_actions(toy_runs, mode):

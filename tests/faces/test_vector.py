@@ -42,13 +42,12 @@ def differences(options, steps, size=4, seed=5):
     their, our = (envs.reset(seed=seed) for envs in (theirs, ours))
     actions, found, ends = held_actions(seed, size, theirs.single_action_space.n), [], 0
     for step, now in zip(range(steps + 1), actions, strict=False):
-        for name, a, b in zip("orcd", our[:-1], their[:-1], strict=False):
-            if not np.array_equal(a, b):
-                found.append((step, name))
+        pairs = list(zip("orcd", our[:-1], their[:-1], strict=False))
         for name in ("env_id", "lives", "frame_number", "episode_frame_number"):
-            if not np.array_equal(our[-1][name], their[-1][name]):
-                found.append((step, name))
+            pairs.append((name, our[-1][name], their[-1][name]))
+        found += [(step, name) for name, a, b in pairs if not np.array_equal(a, b)]
         if (ended := our[-1].get("_final_obs")) is not None:
+            assert our[-1].keys() - {"_final_obs"} == their[-1].keys()
             assert np.array_equal(our[-1]["final_obs"][ended], their[-1]["final_obs"][ended])
         ends += int(np.sum(our[2:4])) if step else 0
         their, our = theirs.step(now), ours.step(now)
@@ -102,12 +101,10 @@ def test_each_game_is_make_envs_whatever_the_threads(observation):
         (first, *ours), (second, *others) = (envs.step(actions) for envs in several)
         results = [env.step(action) for env, action in zip(alone, actions, strict=True)]
         single = [[it[k] for it in results] for k in (1, 2, 3)]
-        assert (
-            [each.tolist() for each in ours[:3]] == [each.tolist() for each in others[:3]] == single
-        )
+        lists = [[each.tolist() for each in it[:3]] for it in (ours, others)]
+        assert lists == [single, single]
         if any(single[2]):
-            finals = np.stack([it[0] for it in results])
-            np.testing.assert_array_equal(ours[3]["final_obs"], finals)
+            np.testing.assert_array_equal(ours[3]["final_obs"], [it[0] for it in results])
             results = [env.reset() for env in alone]
         seen = [first, second, np.stack([it[0] for it in results])]
 

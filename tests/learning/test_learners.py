@@ -264,7 +264,7 @@ def test_streams_whose_indices_leave_an_array_are_refused():
     for part, name, value in (("memory", "newest", -1), ("sides", "last_action", 3)):
         streams = arrays["streams"].copy()
         streams.view(kernels.STREAM)[0, 0][part][name] = value
-        with pytest.raises(CheckpointError, match="invalid streams; resume with its own"):
+        with pytest.raises(CheckpointError, match="outside their arrays; resume with its own"):
             make_learner(small("fast")).set_state(arrays | {"streams": streams}, counters)
 
 

@@ -21,8 +21,7 @@ from pixelpong.atari.machine import STATE
 
 _TRUE = np.array([0xFAB1FAB2], "<u4").view("<i4").item()
 
-_GENERATOR = "generator"
-"""A text of any length."""
+_GENERATOR = "generator"  # A text of any length
 
 _PARTS: tuple[str | bytes, ...] = (
     "left_paddle right_paddle frames episode_frames mode difficulty size",

@@ -32,8 +32,7 @@ from pixelpong.play.worker import make_worker
 
 exceptions = engine.exceptions
 
-ITEM_TIMEOUT = 2.0
-"""Deadline of an item, in seconds of the simulated world."""
+ITEM_TIMEOUT = 2.0  # deadline of an item, in seconds of the simulated world
 
 PATIENCE = 36_000.0
 """Seconds of the simulated world after which an engine is stuck: ten times the longest schedule."""

@@ -21,8 +21,7 @@ def screens(draw):
     return screen
 
 
-NUM_INPUTS = 30
-"""In the tests of the gated network: its arithmetic does not know what they mean."""
+NUM_INPUTS = 30  # in the tests of the gated network: its arithmetic does not know what they mean
 
 
 def draw_network(rng, hidden, dtype):

@@ -10,8 +10,7 @@ from pixelpong.loop import Updated, train
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 
-SHORT = 300
-"""Frames of a short game: 75 steps, in which a point is lost."""
+SHORT = 300  # frames of a short game: 75 steps, in which a point is lost
 
 TOY: dict[str, dict[str, Any]] = {
     "classic": {"hidden": 20, "batch_size": 3, "learning_rate": 3e-3},

@@ -27,8 +27,7 @@ from pixelpong.tournament.scripts import SCRIPTS, Script, find_ball
 from pixelpong.tournament.tournament import carry_out, summarize
 
 SHORT = Rules(points=2, frames=1500)
-SLOW = Player("slow", functools.partial(Script, delay=20), "1" * 64)
-"""Loses to everybody."""
+SLOW = Player("slow", functools.partial(Script, delay=20), "1" * 64)  # loses to everybody
 
 
 # --- scripted players -------------------------------------------------------------------------

@@ -39,8 +39,9 @@ PAGES = sorted(
 LOG = DOCS / "log.md"
 """A diary: its commands, names and tests are those of their day."""
 
-sys.path += [str(DOCS)]
+sys.path += [str(DOCS), str(DOCS / "_ext")]
 import cells  # noqa: E402
+import generated  # noqa: E402
 
 FENCED = re.compile(r"^( *)(```+|~~~+).*?^\1\2", flags=re.S | re.M)
 
@@ -170,6 +171,13 @@ def test_a_translation_has_the_code_and_the_commands_of_its_original():
         original = ROOT / name if name == Path("README.md") else DOCS / name
         if name.name != "index.md" or name.parent.name:
             assert read_commands(path) == read_commands(original), name
+
+
+def test_each_part_of_the_reference_that_is_generated_is_on_one_page():
+    pages = [path.read_text("utf-8") for path in (DOCS / "reference").iterdir()]
+    for name, describe in generated.DIRECTIVES.items():
+        assert sum(f"generated-{name}" in page for page in pages) == 1, name
+        assert describe().count("\n") > 5, name
 
 
 # --- README and quick start ------------------------------------------------------------------

@@ -75,18 +75,15 @@ class PPOLearner(Learner):
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
         super()._restore(arrays, counters)
-        # If there are more streams than before, the new ones begin at their start; so do streams
-        # whose opponent has changed, because a game has one opponent from start to end.
+        # A game has one opponent: where it has changed, and in new streams, games begin anew.
         streams = np.ascontiguousarray(arrays["streams"]).view(kernels.STREAM)[:, 0]
-        # Kernels use these as indices.
         newest, actions = streams["memory"]["newest"], streams["sides"]["last_action"]
         if not (np.isin(newest, (0, 1)).all() and np.isin(actions, range(len(ACTIONS))).all()):
-            raise ValueError("invalid streams")
+            raise ValueError("streams with indices outside their arrays")
         self._streams = np.zeros(len(self._streams), kernels.STREAM)
-        both = zip(self._opponents(self.progress.opponent), self._opponents(), strict=True)
-        for index, ((before, now), stream) in enumerate(zip(both, streams, strict=False)):
-            if before == now:
-                self._streams[index] = stream
+        before, now = self._opponents(self.progress.opponent), self._opponents()
+        stay = [k for k in range(min(len(streams), len(now))) if before[k] == now[k]]
+        as_bytes(self._streams)[stay] = as_bytes(streams)[stay]
 
     def _end(self, steps: int) -> None:
         """Start a new attempt if this one is behind.
@@ -157,8 +154,7 @@ def lay_out(played: list[Result], num_steps: int, gamma: float, gae_lambda: floa
     steps, values = records[:, :-1], records["value"]
     advantages = generalized_advantages(steps["reward"], steps["is_end"], values, gamma, gae_lambda)
     columns = steps["action"], steps["log_probability"], advantages, advantages + values[:, :-1]
-    # Kernels read wherever the offsets point. Offsets that do not cover their entries exactly,
-    # which only a bug could produce, are refused.
+    # Kernels read wherever the offsets point. Only a bug could make some that do not fit.
     lengths = np.concatenate([np.diff(side.offsets) for side in sides]).reshape(records.shape)
     is_whole = [(side.offsets[0], side.offsets[-1]) == (0, len(side.indices)) for side in sides]
     if not all(is_whole) or lengths.min() < 0 or lengths[:, -1].any():

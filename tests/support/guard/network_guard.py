@@ -17,8 +17,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-LOG = "PIXELPONG_NETWORK_LOG"
-"""Environment variable: the file in which each attempt gets a line."""
+LOG = "PIXELPONG_NETWORK_LOG"  # environment variable: the file in which each attempt gets a line
 
 _CONNECTIONS = {"socket.connect": 1, "socket.sendto": 1, "socket.sendmsg": 1}
 """Events about an address, and the place of the address in them."""
