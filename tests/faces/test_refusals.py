@@ -49,7 +49,7 @@ ROWS = [
     Row("play --port 0 --host 192.0.2.1", "cannot listen on 192.0.2.1:0: Cannot assign … --host"),
     Row(f"play --port 0 --host {300 * 'x'}", f"cannot listen on {60 * 'x'}:0: … --host"),
     Row("record run --out film.avi", ".mp4 … .gif … .avi"),
-    Row("train --name x --run y", "run … name … leave one"),
+    Row("train --name x --run y", "run … name, not both"),
     Row("train --batch-size 20", "batch_size is an option of REINFORCE"),
     Row("resume run --seed 4", "seed 0 → 4 … leave … allow_changes"),
     Row("evaluate club --checkpoint 3", "club … checkpoint 3"),
@@ -59,7 +59,7 @@ ROWS = [
     Row("sweep --seeds 0 --engine serial --ray-address h:1", "--ray-address … --engine ray"),
     Row("resume run", "Nothing is left to train in run (budget spent at update 12; "),
     Row("resume run --updates 12", "Nothing is left to train in run (budget spent at update 12; "),
-    Row("resume won --updates 99", "Nothing is left to train in won (won … higher until_return."),
+    Row("resume won --updates 99", "won (won … higher until_return, or until_return none"),
     Row("train --run runs/club", "name of a run … 'club'"),
     Row("train --run run", "run exists; choose another name", 1),
     Row("train --opponent slef --run new", "did you mean self?", 1),
@@ -88,7 +88,11 @@ ROWS = [
         Row("sweep given.toml --out new", says, code, file=text)
         for text, code, says in (
             ('learning_rat = 1\nseeds = "0"', 2, "'learning_rat'; did you mean learning_rate?"),
-            ("learning_rate = [0.1, -1.0]", 2, "learning_rate to be a number from 0 to 10, got -1"),
+            (
+                "learning_rate = [0.1, -1.0]",
+                2,
+                "learning_rate to be a number from 1e-09 to 10, got -1",
+            ),
             ("rows = [1]", 2, "[{hidden = 32}, …], got [1]"),
             ("seed = [0, -5]", 2, "seeds as 0-4 or 0,3,7, at most 10,000 of them, got '0,-5'"),
             ('engine = "serial"', 2, "engine"),

@@ -12,15 +12,14 @@ import dataclasses
 import functools
 import json
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pixelpong.config import OPTIONS, Config, Option, require_used
 from pixelpong.config.presets import load_preset, read_toml
-from pixelpong.errors import ConfigError, PixelpongError, expected, number_of
+from pixelpong.errors import ConfigError, PixelpongError, expected, number_of, warn
 from pixelpong.faces.looking import dashboard, export, play, plot, record, runs, version, watch
-from pixelpong.faces.report import Result, count, describe_tournament, describe_trainings
+from pixelpong.faces.report import Result, count, describe_tournament, describe_trainings, tell
 from pixelpong.faces.training import Stopped, resume, stoppable, train
 from pixelpong.machine import count_cores
 from pixelpong.schema import Count, Meta, Number, Positive
@@ -224,17 +223,17 @@ def sweep(
     with stoppable() as should_stop, at as place:
         path = path or create_sweep(out, configs)
         left = find_left(path)
-        print(f"{path}: {number_of(len(left), 'training')} left", flush=True)
+        tell(f"{path}: {number_of(len(left), 'training run')} left")
         with lock_folder(path):
             for run, what in run_jobs(left, place, should_stop):
-                print(f"{run.name}: {what}; {len(find_left(path))} left", flush=True)
+                tell(f"{run.name}: {what}; {len(find_left(path))} left")
             facts, left = sum_up(path), find_left(path)
             facts["resume"] = f"pixelpong sweep {shlex.quote(str(path))}"
             if done := [record for record in read_sweep(path) if record.is_done]:
                 try:
                     plots.plot(done, "sweep", path / "sweep.svg")
                 except PixelpongError as error:  # no result depends on it
-                    print(f"no picture: {error}", file=sys.stderr, flush=True)
+                    warn(f"no picture: {error}")
         result = Result(facts, describe_trainings(facts), exit_code=1 if left else 0)
         if should_stop() and left:
             raise Stopped(f"continue with {facts['resume']}", result)
@@ -263,7 +262,7 @@ def verify(
     from pixelpong.verify import NUM_FRAMES, compare_ways, compare_with_ale
 
     names = [OPTIONS["engine"].check(name, "--engines") for name in engines.split(",")]
-    changes = {"updates": updates, "batch_size": batch_size, "seed": seed}
+    changes = {"updates": updates, "until_return": None, "batch_size": batch_size, "seed": seed}
     changes |= {"num_envs": batch_size, "verbose": False, **options}
     configs = [load_preset(name).updated(changes, "verify") for name in presets.split(",")]
     if "opponent" in options:  # REINFORCE has the built-in one alone
@@ -272,7 +271,7 @@ def verify(
         require_used(options, config, "verify")
     differs_at = compare_with_ale(seed)
     found = "as on ALE" if differs_at is None else f"DIFFERENT from ALE after frame {differs_at}"
-    print(f"{NUM_FRAMES} frames of the game: memory, reward and picture {found}", flush=True)
+    tell(f"{NUM_FRAMES} frames of the game: memory, reward and picture {found}")
     ways = []
     with stoppable() as should_stop:
         for config in configs:
@@ -280,7 +279,7 @@ def verify(
                 ways.append({"preset": config.preset, **way})
                 word = "same" if way["is_same"] else "DIFFERENT"
                 line = f"{way['params_sha256'][:16]}  {word:9}  {config.preset}, {way['name']}"
-                print(line, flush=True)
+                tell(line)
     is_same = all(way["is_same"] for way in ways)
     found = f"all {len(ways)} ways gave the same bits" if is_same else "the bits differ"
     is_equal = is_same and differs_at is None

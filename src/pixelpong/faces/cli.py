@@ -32,11 +32,16 @@ from pixelpong.errors import (
     did_you_mean,
     expected,
     on_one_line,
+    warn,
 )
 from pixelpong.faces import api
+from pixelpong.faces.report import is_terminal
 from pixelpong.sweep.grid import NOT_SWEPT
 
 EXIT_INTERRUPTED = 130
+
+# Functions whose results are on disk when they return: one that cannot be printed is not lost.
+_SAVING = (api.train, api.resume, api.sweep)
 
 # Names in annotations that are not imported here; on the command line they are strings.
 _TEXTS = dict.fromkeys(("Run", "Policy", "Evaluation"), str)
@@ -121,7 +126,15 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None
         # What a function prints while it works is not part of the result.
         with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
             result = function(*places, **options)
-        _print(result, as_json)
+        try:
+            _print(result, as_json)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            if function not in _SAVING:
+                raise
+            sys.stdout = None  # Python would flush it again at its end
+            warn(f"the result cannot be shown ({error}); everything is saved")
         return getattr(result, "exit_code", 0)
     except BrokenPipeError:  # the reader has gone, as with `| head`: print no error
         sys.stdout = None  # Python would flush it again at its end
@@ -151,7 +164,7 @@ def _print(result: Any, as_json: bool) -> None:
     if result is not None:
         text = json.dumps(result.to_dict(), indent=1) if as_json else str(result)
         text = "".join(each if each.isprintable() or each == "\n" else "?" for each in text)
-        is_folded = sys.stdout.isatty() and not as_json
+        is_folded = is_terminal(sys.stdout) and not as_json
         print(fold(text, shutil.get_terminal_size().columns) if is_folded else text)
     sys.stdout.flush()
 
@@ -180,7 +193,11 @@ def _open_missing_streams() -> None:
 
 def _describe(error: BaseException) -> str:
     if isinstance(error, PixelpongError):
-        return str(error)
+        text = str(error)
+        for name in error.options:  # flags here, and not where it is part of a path
+            flag = "--" + name.replace("_", "-")
+            text = re.sub(rf"(?<![\w/.-]){name}(?![\w/=-]|\.\w)", flag, text)
+        return text
     # Not an `Exception`: what safetensors raises if memory runs out.
     has_panicked = type(error).__name__ == "PanicException"
     if isinstance(error, OSError | MemoryError) or has_panicked:

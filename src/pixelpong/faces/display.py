@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO, cast
 
 from rich.console import Console, RenderableType
 from rich.live import Live
@@ -20,6 +20,7 @@ from pixelpong.config import Config, differences
 from pixelpong.config.presets import load_preset
 from pixelpong.errors import on_one_line
 from pixelpong.faces.live import draw_screen, start_live
+from pixelpong.faces.report import Outlet
 from pixelpong.learners import UpdateStats
 from pixelpong.learners.progress import Progress
 from pixelpong.loop import Began, Ended, Evaluated, Event, Judging, Updated
@@ -36,13 +37,14 @@ FOOTER = "Ctrl-C saves everything and stops     watch it: pixelpong dashboard"
 class TrainingDisplay:
     """Shows the events of a training on `stream`, live if that is a terminal."""
 
-    def __init__(self, stream: TextIO, seconds_between_lines: float = 0.0) -> None:
+    def __init__(self, stream: Any, seconds_between_lines: float = 0.0) -> None:
         """Show nothing yet; `seconds_between_lines` is a minimum, used without a terminal."""
         # Lines are folded on a terminal and stay whole in a file, for other programs. A notebook
         # claims to be a terminal, and rich would turn each line into HTML there.
-        is_terminal = stream.isatty()
+        outlet = Outlet(stream)
+        is_terminal = outlet.isatty()
         self._console = Console(
-            file=stream, highlight=False, soft_wrap=not is_terminal,
+            file=cast(TextIO, outlet), highlight=False, soft_wrap=not is_terminal,
             force_terminal=is_terminal, force_jupyter=False,
         )  # fmt: skip
         self._pause, self._next_line = seconds_between_lines, 0.0
