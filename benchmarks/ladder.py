@@ -92,7 +92,7 @@ def train(options: dict[str, Any], seed: int, steps: int, workers: int | None) -
     with tempfile.TemporaryDirectory(prefix="pixelpong-ladder-") as folder:
         run = pixelpong.train(
             **options, run=f"{folder}/run", quiet=True, seed=seed, total_timesteps=steps,
-            workers=workers, save_agent_every=0, save_every=10**6,
+            until_return=None, workers=workers, save_agent_every=0, save_every=10**6,
         )  # fmt: skip
         metrics = run.metrics()
     return {"curve": average(metrics, steps), "seconds": round(time.perf_counter() - begin, 1)}

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import pty
 import re
+import select
 import signal
 import subprocess
 import sys
 import termios
 
 import pytest
+from promises import promise
 
+import pixelpong
 from pixelpong.faces.display import TrainingDisplay
+from pixelpong.faces.report import count
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 
@@ -89,6 +94,97 @@ def test_the_verdict_is_announced_and_nothing_follows_it(make_run, monkeypatch):
     words = "playing greedy games to see whether the mean return is above −21.0"
     assert announced == f"update 2: {words}"
     assert judged.startswith("update 2: won")
+
+
+class Tee:
+    """The logger of many a training script: it has no `isatty`, and here it fails, too."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error, self.written = error, ""
+
+    def write(self, text: str) -> None:
+        if self.error:
+            raise self.error
+        self.written += text
+
+    def flush(self) -> None:
+        if self.error:
+            raise self.error
+
+
+FAULTS = {
+    "whole": None,
+    "terminal gone": OSError(errno.EIO, "Input/output error"),
+    "disk full": OSError(errno.ENOSPC, "No space left on device"),
+    "closed": ValueError("I/O operation on closed file"),
+}
+
+
+@promise("any surroundings")
+@pytest.mark.parametrize("quiet", [False, True])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_whatever_stdout_is_a_training_goes_on(make_run, tmp_path, monkeypatch, fault, quiet):
+    options = {"max_frames": 300, "hidden": 8, "batch_size": 2, "engine": "serial", "updates": 2}
+    tee = Tee(FAULTS[fault])
+    monkeypatch.setattr(sys, "stdout", tee)
+    monkeypatch.setattr(sys, "stderr", tee)
+    run = pixelpong.train("classic", run=tmp_path / "run", quiet=quiet, every=0, **options)
+    count(1, 2, "games")
+    assert run.update == 2
+    assert ("update 2" in tee.written) == (fault == "whole" and not quiet)
+
+
+def test_without_any_stdout_a_training_goes_on(make_run, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    assert pixelpong.resume(make_run().path, updates=2).update == 2
+
+
+def test_letters_that_a_stream_does_not_know_are_spelled_out(make_run):
+    stream = io.TextIOWrapper(io.BytesIO(), "ascii")
+    train(make_run(), TrainingDisplay(stream))
+    stream.seek(0)
+    assert r"estimated return \u2013" in stream.read()
+
+
+def test_only_a_reader_who_goes_ends_a_training(make_run):
+    run = make_run()
+    with pytest.raises(BrokenPipeError):
+        train(run, TrainingDisplay(Tee(BrokenPipeError())))
+
+
+def test_a_display_that_cannot_be_made_leaves_no_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(TrainingDisplay, "__init__", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        pixelpong.train("classic", run=tmp_path / "run", updates=1)
+    assert not (tmp_path / "run").exists()
+
+
+@promise("any surroundings")
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["xterm", "dumb"])
+def test_a_terminal_that_goes_away_does_not_end_the_training(tmp_path, monkeypatch, kind):
+    """As a window that is closed under `disown` or `setsid`: no signal, and no output any more."""
+    monkeypatch.setenv("TERM", kind)
+    words = [*WORDS, "--evaluate-every", "5"]
+    words[words.index("--updates") + 1] = "300"
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pixelpong", *words],
+        cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs,
+    )  # fmt: skip
+    os.close(theirs)
+    metrics = tmp_path / "run/metrics.jsonl"
+    read_until(ours, lambda: metrics.exists() and metrics.stat().st_size)
+    os.close(ours)
+    assert process.wait() == 0
+    assert RunDirectory(tmp_path / "run").checkpoints.updates()[-1] == 300
+
+
+def read_until(terminal: int, condition) -> None:
+    """Read what a program writes, so that it does not wait, until something is so."""
+    while not condition():
+        if select.select([terminal], [], [], 0.05)[0]:
+            os.read(terminal, 65536)
 
 
 WORDS = [

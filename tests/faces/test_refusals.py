@@ -91,7 +91,7 @@ ROWS = [
             (
                 "learning_rate = [0.1, -1.0]",
                 2,
-                "learning_rate to be a number from 1e-09 to 10, got -1",
+                "learning_rate to be a number from 1e-12 to 10, got -1",
             ),
             ("rows = [1]", 2, "[{hidden = 32}, …], got [1]"),
             ("seed = [0, -5]", 2, "seeds as 0-4 or 0,3,7, at most 10,000 of them, got '0,-5'"),

@@ -98,7 +98,7 @@ class Option:
     def check(self, value: Any, origin: str) -> Any:
         """Convert `value`, which comes from `origin`, to the option's type, or refuse it."""
         plain = value.item() if hasattr(value, "item") else value  # NumPy's numbers have it
-        if self.can_be_none and isinstance(plain, str) and plain == NONE:
+        if self.can_be_none and isinstance(plain, str) and plain.lower() == NONE:
             return None
         if self.kind is int and isinstance(plain, float) and plain.is_integer():
             plain = int(plain)  # such as 1e6
@@ -161,7 +161,7 @@ class Config:
         "REINFORCE with RMSProp on whole episodes, or PPO with Adam on segments of games.",
         section="learning",
     )
-    learning_rate: Annotated[float, Meta(ge=1e-9, le=10)] = option(
+    learning_rate: Annotated[float, Meta(ge=1e-12, le=10)] = option(
         1e-4, "Step size of the optimizer.", source="Karpathy"
     )
     gamma: Share = option(0.99, "Discount factor per step.", source="Karpathy")

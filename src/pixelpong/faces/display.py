@@ -34,6 +34,12 @@ ESTIMATES = "time to the win", "at most"
 FOOTER = "Ctrl-C saves everything and stops     watch it: pixelpong dashboard"
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Raise the error; by default, rich closes the standard output and ends the process."""
+        raise  # rich calls this while it handles the error
+
+
 class TrainingDisplay:
     """Shows the events of a training on `stream`, live if that is a terminal."""
 
@@ -43,7 +49,7 @@ class TrainingDisplay:
         # claims to be a terminal, and rich would turn each line into HTML there.
         outlet = Outlet(stream)
         is_terminal = outlet.isatty()
-        self._console = Console(
+        self._console = _Console(
             file=cast(TextIO, outlet), highlight=False, soft_wrap=not is_terminal,
             force_terminal=is_terminal, force_jupyter=False,
         )  # fmt: skip
