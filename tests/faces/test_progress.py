@@ -41,9 +41,9 @@ def test_plain_lines_name_what_people_expect(make_run):
     assert len(lines) == 4
     for number, line in enumerate(lines[1:], start=1):
         assert re.fullmatch(
-            rf"time \d+:\d\d in total  update {number}  steps [\d,]+  games {3 * number}  "
-            r"points won \d+\.\d %  estimated return –  steps a second [\d,]+  "
-            r"mean of 100 games −?\d+\.\d  at most (\d+:\d\d|–)",
+            rf"time \d+:\d\d in total  update {number}  steps [\d,]+  episodes {3 * number}  "
+            r"points won \d+\.\d %  estimated return –  steps per second [\d,]+  "
+            r"mean of the last 100 −?\d+\.\d  at most (\d+:\d\d|–)",
             line,
         ), line
         assert line.endswith("–") == (number == 1), "the first update compiles"
@@ -77,7 +77,7 @@ def test_a_terminal_gets_a_live_display_that_fits_and_no_name_commands_it(
     assert "\x1b[2Jx" not in terminal.getvalue()
     shown = plain(terminal.getvalue())
     assert max(map(len, shown.splitlines())) <= columns
-    for label in ("estimated ret", "points won", "steps a second", "in total"):
+    for label in ("estimated ret", "points won", "steps per", "in total"):
         assert label in shown
     assert "at most" not in shown[shown.rindex("in total") :], "it has ended"
 

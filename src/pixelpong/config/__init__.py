@@ -133,7 +133,7 @@ class Config:
     preset: Literal["classic", "fast", "half", "karpathy", "numpy", "ray"] = option(
         "fast", "Named set of options to start from."
     )
-    seed: Count = option(0, "Seed of everything random in the run.", short="-s")
+    seed: Count = option(0, "Seed for all randomness in the run.", short="-s")
 
     environment: Name = option(
         "ALE/Pong-v5",

@@ -191,7 +191,8 @@ def sweep(
     """Train agents with several seeds or options, or continue a sweep.
 
     Args:
-        grid: TOML file of options, which may be lists; or the folder of a sweep to continue.
+        grid: TOML file of options, which may be lists; or a sweep to continue: its folder, or its
+            name in ``runs``.
         seeds: seeds, such as 0-4 or 0,3,7.
         out: new folder; by default the next free ``runs/sweep-NNN``.
         engine: where to train; by default Ray if it is installed.
@@ -203,14 +204,15 @@ def sweep(
     from pixelpong.faces import plots
     from pixelpong.run.directory import lock_folder
     from pixelpong.sweep.grid import make_grid
-    from pixelpong.sweep.jobs import open_place, run_jobs
-    from pixelpong.sweep.sweep import create_sweep, find_left, read_sweep, sum_up
+    from pixelpong.sweep.jobs import BEGINS, open_place, run_jobs
+    from pixelpong.sweep.sweep import create_sweep, find_left, find_sweep, read_sweep, sum_up
 
-    path = Path(grid) if grid is not None and Path(grid).is_dir() else None
+    path = find_sweep(grid) if grid is not None and not Path(grid).is_file() else None
     if path and (options or seeds or out):
-        raise ConfigError(f"{grid} is a sweep and keeps its own options: leave the others out.")
+        raise ConfigError(f"{path} is a sweep and keeps its own options: leave the others out.")
     if grid is None and seeds is None:
-        raise ConfigError("A sweep needs --seeds or a file with a grid; see --help.")
+        what = "A sweep needs seeds, such as 0-4, or a file with a grid"
+        raise ConfigError(f"{what}.", options=["seeds"])
     configs = []
     if path is None:
         content = read_toml(Path(grid)) if grid else {}
@@ -222,11 +224,16 @@ def sweep(
     at = open_place(resume, engine, ray_address, threads_each)
     with stoppable() as should_stop, at as place:
         path = path or create_sweep(out, configs)
-        left = find_left(path)
-        tell(f"{path}: {number_of(len(left), 'training run')} left")
+        left, total = find_left(path), len(read_sweep(path))
+        tell(f"{path}: {number_of(total, 'run')}, {len(left)} to train")
         with lock_folder(path):
+            number = total - len(left)
             for run, what in run_jobs(left, place, should_stop):
-                tell(f"{run.name}: {what}; {len(find_left(path))} left")
+                if what == BEGINS:
+                    number += 1
+                    tell(f"{run.name} ({number} of {total}): training")
+                else:
+                    tell(f"{run.name}: {what}")
             facts, left = sum_up(path), find_left(path)
             facts["resume"] = f"pixelpong sweep {shlex.quote(str(path))}"
             if done := [record for record in read_sweep(path) if record.is_done]:
@@ -249,13 +256,13 @@ def verify(
     seed: Count = 0,
     **options: Any,
 ) -> Result:
-    """Check, bit by bit, that the game equals ALE's and that a training is reproducible.
+    """Check that the game matches ALE bit for bit, and that training is reproducible.
 
     Args:
         presets: presets to train, separated by commas.
         engines: engines to compare, separated by commas.
         updates: number of updates.
-        batch_size: episodes per update, or games in parallel.
+        batch_size: size of the test training: episodes per update, or games in parallel.
         seed: seed of the training.
         options: of the environment.
     """

@@ -20,6 +20,7 @@ import sys
 import textwrap
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn, get_args
 
 from pixelpong.config import OPTIONS, Option
@@ -30,7 +31,6 @@ from pixelpong.errors import (
     Interrupted,
     PixelpongError,
     did_you_mean,
-    expected,
     on_one_line,
     warn,
 )
@@ -51,6 +51,8 @@ _MARKUP = re.compile(r"``\"?(.*?)\"?``|`(\w+)`")
 _PLAIN = ("preset", "seed", "opponent", "updates", "total_timesteps", "until_return", "engine",
           "workers")  # fmt: skip
 _ADVANCED = ("every", "debug")  # of the commands' own options
+# The usage of commands that take several words.
+_MANY = {"runs": "[RUN | FOLDER ...]", "plot": "RUN...", "tournament": "PLAYER PLAYER..."}
 _COMMON = (
     Option("json", bool, False, "Print one JSON object on stdout."),
     Option("debug", bool, False, "Show the traceback of an error."),
@@ -226,7 +228,7 @@ def parse(words: list[str]) -> tuple[Callable[..., Any], list[str], dict[str, An
     known = [*COMMANDS, "--version", "--help"]
     if words[0] not in (*known, "-h", "--help-all"):
         advice = did_you_mean(words[0], known, f"use one of {', '.join(COMMANDS)}")
-        raise ConfigError(expected("a command", repr(words[0]), advice))
+        raise ConfigError(on_one_line(f"unknown command {words[0][:MAX_GOT]!r}; {advice}"))
     # A flag may be spelled like the key in a file.
     words = [re.sub(r"^--\w[\w-]*", lambda flag: flag[0].replace("_", "-"), word) for word in words]
     parser = make_parser(words[0], shows_all="--help-all" in words)
@@ -242,7 +244,8 @@ def parse(words: list[str]) -> tuple[Callable[..., Any], list[str], dict[str, An
         advice = did_you_mean(word, known, f"see `pixelpong {name} --help`")
         if "preset" in COMMANDS[name] and word in preset_names():
             advice = f"did you mean --preset {word}?"
-        raise ConfigError(expected(f"an option of {name}", repr(word), advice))
+        what = "option" if word.startswith("-") else "argument"
+        raise ConfigError(on_one_line(f"unknown {what} {word[:MAX_GOT]!r} of {name}; {advice}"))
     places = options.pop("places", [])
     options = {name: value for name, value in options.items() if name not in ("json", "debug")}
     return getattr(api, name), places if isinstance(places, list) else [places], options
@@ -277,7 +280,7 @@ def make_parser(chosen: str, *, shows_all: bool = False) -> argparse.ArgumentPar
             metavar = place.name.upper()
             nargs, shown = None, metavar
             if place.kind == place.VAR_POSITIONAL:
-                nargs, shown = "*", f"{metavar}..."
+                nargs, shown = "*", _MANY[name]
             elif place.default is not place.empty:
                 nargs, shown = "?", f"[{metavar}]"
             help = arguments.get(place.name)
@@ -323,7 +326,8 @@ def flags_of(name: str) -> list[Option]:
     for each in inspect.signature(function).parameters.values():
         is_none = each.kind == each.VAR_KEYWORD or each.name in COMMANDS[name]
         if not is_none and each != _find_place(name):
-            kind = str if str in get_args(types[each.name]) else types[each.name]
+            kinds = get_args(types[each.name])
+            kind = next((it for it in (Path, str) if it in kinds), types[each.name])
             short = _SHORT.get(each.name, "")
             own.append(Option(each.name, kind, each.default, about.get(each.name, ""), short=short))
     return [*own, *_COMMON, *(OPTIONS[it] for it in COMMANDS[name])]
@@ -337,7 +341,10 @@ def _add_flags(parser: argparse.ArgumentParser, name: str, *, shows_all: bool) -
         section = "" if is_plain else f"advanced: {each.section or 'this command'}"
         if section not in sections:
             sections[section] = parser.add_argument_group(section)
-        shown = _describe_option(each) if is_plain or shows_all else argparse.SUPPRESS
+        about = _describe_option(each)
+        if name == "resume" and each.name in COMMANDS[name] and not each.is_free:
+            about += " Needs --allow-changes."
+        shown = about if is_plain or shows_all else argparse.SUPPRESS
         facts: dict[str, Any] = {"help": shown}
         if each.kind is bool:  # a preset's or a file's value can be undone
             facts["action"] = argparse.BooleanOptionalAction if each.section else "store_true"

@@ -164,7 +164,7 @@ def describe_ending(facts: Facts, outcome: Ended, *, is_brief: bool) -> str:
         f"{words.get(outcome.reason, f'budget spent ({outcome.reason})')}: "
         f"update {progress.update}, {number_of(progress.episodes, 'episode')}, "
         f"{number_of(progress.steps, 'step')}{' in ' * bool(times)}{times}, "
-        f"mean of the last 100 returns {signed(progress.mean_return_100, 2)}"
+        f"mean of the last 100 {signed(progress.mean_return_100, 2)}"
     )
     if is_brief:
         return f"{ended}; saved in {run}"
@@ -177,9 +177,10 @@ def describe_ending(facts: Facts, outcome: Ended, *, is_brief: bool) -> str:
         lines.append(f"{word}: {verdict}; the target is {signed(verdict.target)}")
         if verdict.is_won:
             more = f" --until-return {min(verdict.target + 1, 21):g}"
-            took = describe_times(total=verdict.total_seconds)
-            steps = number_of(progress.steps, "step")
-            lines += [f"after {steps} and {took}, on {facts['machine']}", _NEXT.format(run=run)]
+            after = number_of(progress.steps, "step")
+            if verdict.total_seconds is not None:  # the new games came after the win
+                after += f" and {duration(verdict.total_seconds)}, before the new games"
+            lines += [f"after {after}, on {facts['machine']}", _NEXT.format(run=run)]
     lines += [ended, f"params {outcome.params_sha256}"]
     return "\n".join([*lines, f"saved in {run}; continue with:", f"  {facts['resume']}{more}"])
 
@@ -267,11 +268,13 @@ def describe_trainings(facts: Facts) -> str:
             "won": f"{group['won']} of {group['done']}",
             "median time": _spread(group["seconds"], duration),
             "median steps": _spread(group["steps"], "{:,.0f}".format),
-            "final return": _spread(group["final_return"], functools.partial(signed, digits=2)),
+            "median final return": _spread(
+                group["final_return"], functools.partial(signed, digits=2)
+            ),
         }
         lines += pairs(rows)
     if left := sum(not row["is_done"] for row in facts["runs"]):
-        lines += [f"{number_of(left, 'training')} left; continue with:", f"  {facts['resume']}"]
+        lines += [f"{number_of(left, 'run')} left to train; continue with:", f"  {facts['resume']}"]
     return "\n".join([*lines, f"saved in {facts['sweep']}"])
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -20,11 +21,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pixelpong import interrupts
-from pixelpong.config import BUDGET, OPTIONS, PLACE, Config, differences, require_used
+from pixelpong.config import (
+    BUDGET,
+    OPTIONS,
+    PLACE,
+    Config,
+    Option,
+    differences,
+    require_used,
+)
 from pixelpong.config.options import Options
 from pixelpong.config.presets import combine, read_toml
 from pixelpong.engines import check
-from pixelpong.errors import ConfigError, Interrupted
+from pixelpong.errors import ConfigError, Interrupted, expected
 from pixelpong.faces.report import place_of
 from pixelpong.schema import Seconds
 
@@ -97,8 +106,8 @@ def train(
     ...     run.metrics()["episodes"].tolist()
     [2, 4, 6]
     """
-    words = preset, run, name, config
-    return _go(lambda: _create("train", *words, dict(options)), quiet, every)
+    given = dict(options)
+    return _go(lambda: _create("train", preset, run, name, config, given), quiet, every)
 
 
 def training(
@@ -155,6 +164,7 @@ def resume(
 
 def _go(open_or_create: Callable[[], RunDirectory], quiet: bool, every: float) -> Run:
     """Train until the budget is spent or a stop is requested, and show the progress."""
+    every = Option("every", Seconds, 10.0).check(every, "training")
     # In a process of its own, a training's time begins with the process, before the imports.
     began = time.monotonic() - (time.process_time() if interrupts.is_command() else 0.0)
     with stoppable() as should_stop:
@@ -189,6 +199,10 @@ def _create(
     from pixelpong.run.directory import RUNS_FOLDER, RunDirectory
     from pixelpong.run.names import require_new_name
 
+    for word, given in {"run": run, "name": name, "config": config}.items():
+        if given is not None and not isinstance(given, str | os.PathLike):
+            what = expected(f"{word} to be text or a path", repr(given))
+            raise ConfigError(f"{origin}: {what}", options=[word])
     content = read_toml(Path(config)) if config else {}
     combined = combine(preset, content, options, (str(config), origin))
     _require_budget(combined, origin)
