@@ -18,7 +18,7 @@ import pytest
 from promises import promise
 
 import pixelpong
-from pixelpong.faces.display import TrainingDisplay
+from pixelpong.faces.display import FOOTER, TrainingDisplay
 from pixelpong.faces.report import count
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
@@ -65,7 +65,7 @@ def plain(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text).replace("\r", "\n")
 
 
-@pytest.mark.parametrize("columns", [30, 80])
+@pytest.mark.parametrize("columns", [30, 40, 80])
 def test_a_terminal_gets_a_live_display_that_fits_and_no_name_commands_it(
     make_run, monkeypatch, columns
 ):
@@ -79,6 +79,8 @@ def test_a_terminal_gets_a_live_display_that_fits_and_no_name_commands_it(
     assert max(map(len, shown.splitlines())) <= columns
     for label in ("estimated ret", "points won", "steps per", "in total"):
         assert label in shown
+    for words in FOOTER:
+        assert columns < 40 or words in shown
     assert "at most" not in shown[shown.rindex("in total") :], "it has ended"
 
 

@@ -43,7 +43,7 @@ ROWS = [
     Row("train --name 'fast-001 '", "the name of a run … 'fast-001 '"),
     Row("train --learning-rate 0", "--learning-rate to be a number from 1e-12 to 10, got 0"),
     Row("sweep --seeds 5-", "--seeds as 0-4 or 0,3,7, … got '5-'"),
-    Row("train --bath-size 3", "unknown option '--bath-size' of train; did you mean --batch-size?"),
+    Row("train --bath-size 3", "'--bath-size' … did you mean --batch-size?"),
     Row("train --engine therads", "'therads'; did you mean threads?"),
     Row("train --batch-size abc", "--batch-size to be a whole number from 1 to 100000, got 'abc'"),
     Row("plot run --out curve.jpeg", "png, svg, pdf … 'jpeg'"),

@@ -328,6 +328,18 @@ it out, or use a preset with PPO, such as fast.
             raise ConfigError(f"{what} {advice}", options=[name])
 
 
+def in_use(config: Config) -> dict[str, Any]:
+    """The options that a training uses, by name: all but those of the other algorithm.
+
+    >>> "num_envs" in in_use(Config()), "batch_size" in in_use(Config())
+    (False, True)
+    """
+    others = ALGORITHMS.keys() - {config.algorithm}
+    return {
+        name: value for name, value in vars(config).items() if OPTIONS[name].section not in others
+    }
+
+
 def differences(old: Config, new: Config, *, with_free: bool = False) -> dict[str, tuple[Any, Any]]:
     """The options that differ, as name → (old, new).
 

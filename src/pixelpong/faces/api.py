@@ -210,6 +210,8 @@ def sweep(
     path = find_sweep(grid) if grid is not None and not Path(grid).is_file() else None
     if path and (options or seeds or out):
         raise ConfigError(f"{path} is a sweep and keeps its own options: leave the others out.")
+    if path:
+        read_sweep(path)  # it has runs
     if grid is None and seeds is None:
         what = "A sweep needs seeds, such as 0-4, or a file with a grid"
         raise ConfigError(f"{what}.", options=["seeds"])

@@ -86,18 +86,18 @@ sweep --seeds 0-4 --preset classic --episodes 2000 --engine serial
 sweep grid.toml --out sweeps/learning-rates
 sweep runs/sweep-001
 tournament beginner club strong champion builtin
-tournament latest fast-001@100 champion --games 20 -o ladder.json
+tournament latest fast-001@80 champion --games 20 -o ladder.json
 runs
 runs latest
 runs old/runs --sort return --json
 record latest --overlay -o best.mp4
-record fast-001 --checkpoint 100 --seconds 20 -o film.gif
+record fast-001 --checkpoint 80 --seconds 20 -o film.gif
 plot latest
 plot fast-001 fast-002 --kind health -o health.svg
 dashboard --port 9000 --no-open
 watch latest
 play beginner
-play latest --checkpoint 100
+play latest --checkpoint 80
 verify --presets fast --updates 5
 verify --opponent half
 export latest --out agent.safetensors
