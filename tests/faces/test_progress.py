@@ -16,11 +16,12 @@ import termios
 
 import pytest
 from promises import promise
+from rich.console import Console
 
 import pixelpong
 from pixelpong.faces.display import FOOTER, TrainingDisplay
 from pixelpong.faces.report import count
-from pixelpong.loop import train
+from pixelpong.loop import Updated, train
 from pixelpong.run.directory import RunDirectory
 
 
@@ -79,9 +80,26 @@ def test_a_terminal_gets_a_live_display_that_fits_and_no_name_commands_it(
     assert max(map(len, shown.splitlines())) <= columns
     for label in ("estimated ret", "points won", "steps per", "in total"):
         assert label in shown
-    for words in FOOTER:
-        assert columns < 40 or words in shown
     assert "at most" not in shown[shown.rindex("in total") :], "it has ended"
+
+
+@pytest.mark.parametrize("width", [39, 79])
+def test_nothing_of_the_live_display_is_cut_off_from_40_columns_on(make_run, width):
+    display, screens = TrainingDisplay(io.StringIO()), []
+
+    def show(event) -> None:
+        display(event)
+        if isinstance(event, Updated):
+            console = Console(file=io.StringIO(), width=width + 1)
+            console.print(display.draw(width))
+            screens.append(console.file.getvalue())
+
+    train(make_run(), show)
+    for screen in screens:
+        _, *lines = screen.splitlines()
+        assert not any("…" in line for line in lines), screen
+        for words in (*FOOTER, "mean of the last 100", "estimated return", "steps per second"):
+            assert words in screen
 
 
 def test_the_verdict_is_announced_and_nothing_follows_it(make_run, monkeypatch):
