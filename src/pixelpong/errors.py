@@ -19,6 +19,11 @@ class PixelpongError(Exception):
     exit_code = 1
     result: Any = None  # the result so far, for a command to report
 
+    def __init__(self, message: str, *, options: Iterable[str] = ()) -> None:
+        """Take a message; `options` are those it names, which the command line spells as flags."""
+        super().__init__(message)
+        self.options = tuple(options)
+
     def _render_traceback_(self) -> list[str]:
         """Show only the one line in a notebook."""
         return [f"{type(self).__name__}: {self}"]
@@ -88,7 +93,7 @@ def refusing(failure: str, kind: type[PixelpongError], advice: str = "") -> Iter
 
 def warn(message: str) -> None:
     """Print a warning on one line; the work continues, even if nobody can read it."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, ValueError):
         print(f"warning: {message}", file=sys.stderr, flush=True)
 
 

@@ -6,6 +6,7 @@ import csv
 import itertools
 import json
 import os
+import shutil
 import signal
 import sys
 
@@ -247,3 +248,17 @@ def test_on_ray_a_training_that_is_killed_and_then_stopped_has_the_bits_of_one_a
     (config,) = configs_of(0, updates=update)
     train(RunDirectory.create(tmp_path / "alone", config))
     assert result_of(run) == result_of(RunDirectory(tmp_path / "alone"))
+
+
+def test_a_sweep_is_found_by_its_name_and_summed_up_without_a_checkpoint(in_process, call, report):
+    words = ["--seeds", "0-1", *WORDS, "--engine", "serial"]
+    code, out, _ = call("sweep", *words)
+    lines = out.splitlines()
+    assert (code, lines[0]) == (0, "runs/sweep-001: 2 runs, 2 to train")
+    assert [line for line in lines if "training" in line] == [
+        "seed-0 (1 of 2): training", "seed-1 (2 of 2): training",
+    ]  # fmt: skip
+    shutil.rmtree("runs/sweep-001/seed-0/checkpoints")
+    found = report("sweep", "sweep-001", "--engine", "serial")
+    hashes = [row["params_sha256"] for row in found["runs"]]
+    assert [len(each) for each in hashes] == [0, 64]

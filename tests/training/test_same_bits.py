@@ -25,7 +25,7 @@ from pixelpong.run.directory import RunDirectory
 UPDATES = 8
 COMMON = {
     "max_frames": 300, "updates": UPDATES, "engine": "serial", "workers": 2, "save_every": 3,
-    "save_agent_every": 1, "evaluate_every": 3, "evaluate_episodes": 4,
+    "save_agent_every": 1, "evaluate_every": 3, "evaluate_episodes": 4, "until_return": None,
 }  # fmt: skip
 MODES = {
     "classic": {"hidden": 20, "batch_size": 4, "learning_rate": 3e-3},

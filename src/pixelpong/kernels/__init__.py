@@ -6,9 +6,8 @@ over active inputs, and in another order than those of a matrix product.
 
 There is no ``fastmath``: the order of a sum is part of the promise "same seed, same bits".
 Numba compiles the kernels once per machine and caches them next to the file or, if the package is
-read-only, in the user's cache directory. The cache notices only changes to the kernel's own file.
-So no kernel calls one in another file, except `pixelpong.kernels.intrinsics`, and values that may
-change elsewhere, such as the geometry of the features, are arguments; constants would go stale.
+read-only, in the user's cache directory. `pixelpong.compiling` empties that cache after a change in
+any file that kernels are compiled from, so a constant or a function of another file is never stale.
 """
 
 from pixelpong.kernels.optimizer import adam_rows as adam_rows
