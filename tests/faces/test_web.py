@@ -161,8 +161,9 @@ def test_a_game_that_is_under_way_ends_with_the_server(tmp_path):
 HOSTS = [
     "", " ", "null", "*", f"*:{PORT}", "evil.example", f"evil.example:{PORT}", f"0.0.0.0:{PORT}",
     f"localhost.evil.example:{PORT}", f"evil.example.127.0.0.1:{PORT}", f"{'a' * 5000}:{PORT}",
-    "127.0.0.1", "localhost", f"127.0.0.1:{PORT + 1}", f"127.0.0.2:{PORT}", f"2130706433:{PORT}",
-    f"localhost.:{PORT}", f"localhost:0{PORT}", f"localhost: {PORT}", f"[::1]:{PORT}",
+    f"127.0.0.2:{PORT}", f"2130706433:{PORT}", f"127.1:{PORT}", f"::1:{PORT}", f"[::]:{PORT}",
+    f"localhost.:{PORT}", f"localhost:0{PORT}", f"localhost: {PORT}", "localhost:", "[::1",
+    f"127.0.0.1x:{PORT}", f"127x0x0x1:{PORT}", f"localhost:{PORT}:{PORT}", "localhost:\u0661",
     f"localhost:{PORT}@evil.example", f"evil.example@localhost:{PORT}", f"localhost:{PORT}/",
     f"http://localhost:{PORT}", f"localhost:{PORT},evil.example", f"[::ffff:127.0.0.1]:{PORT}",
     f"l\u00f6calhost:{PORT}", f"%6cocalhost:{PORT}", f"localhost\t:{PORT}",
@@ -190,10 +191,16 @@ def test_a_foreign_page_can_neither_ask_nor_play_but_its_own_can(ask):
         check(ask("/game", ("origin", origin), kind="websocket"), 403)
     for origins in ([], [ORIGIN, ("origin", "http://evil.example")]):
         check(ask("/game", *origins, kind="websocket"), 403)
-    for host in (OWN, f"localhost:{PORT}", f"LocalHost:{PORT}"):
+    names = "127.0.0.1", "localhost", "LocalHost", "[::1]"
+    ports = "", ":1", f":{PORT}", f":{PORT + 1}", ":65535"  # a tunnel has a port of its own
+    hosts = [name + port for name, port in itertools.product(names, ports)]
+    for host, other in itertools.pairwise([OWN, *hosts]):
         assert ask("/api/runs", host=host).status_code == 200
         origin = ("origin", f"http://{host}".lower())
         assert ask("/game", origin, host=host, kind="websocket").status_code == 101
+        if host.lower() != other.lower():
+            check(ask("/api/runs", origin, host=other), 403)
+            check(ask("/game", origin, host=other, kind="websocket"), 403)
 
 
 @promise("the page")
