@@ -142,7 +142,7 @@ def test_a_reel_is_the_game_of_that_agent_also_after_its_process_has_died(run, a
     child.join()
     answers = [ask(f"/api/runs/fast/reels/{third}") for _ in range(2)]
     assert [answer.status_code for answer in answers] == [404, 200]
-    assert answers[0].json()["problem"].endswith("has ended; try again.")
+    assert answers[0].json()["problem"].endswith("crashed. Try again.")
     assert {path: path.lstat().st_mtime_ns for path in run.path.rglob("*")} == before
 
 
