@@ -6,8 +6,10 @@ A test is a visit. A console error, or a request to anywhere but the server, fai
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
+import time
 
 import httpx
 import numpy as np
@@ -22,9 +24,11 @@ from web_client import make_trained, serving
 from pixelpong.agent.choice import Agents
 from pixelpong.agent.game import play_game
 from pixelpong.env.duel import DuelEmulator
+from pixelpong.faces.page.library import Library
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.record import SWEEP_FILE
+from pixelpong.run.words import signed
 
 pytestmark = [pytest.mark.browser, promise("the page asks nobody")]
 
@@ -81,13 +85,14 @@ def test_a_visit_to_the_list_with_the_keyboard_to_a_sweep_and_to_comparisons(sit
     page.wait_for_selector("text=1 selected: select another")
     page.get_by_label(f"Compare {HOSTILE}").check()
     page.get_by_role("link", name="Compare", exact=True).click()
-    legend = page.locator(f"{RETURN} .legend li")
+    legend = page.get_by_role("list", name="Key to the curves").locator("li")
     legend.nth(1).wait_for()
-    assert legend.all_inner_texts() == ["seed-1", HOSTILE]
+    assert legend.all_inner_texts() == ["seed-1", HOSTILE], "one key to all charts"
+    assert page.locator("figure .legend li").count() == 0
     dashes = {line.get_attribute("stroke-dasharray") for line in legend.locator("path").all()}
     assert len(dashes) == 2, "not told apart by the line"
     table = page.get_by_role("region", name="The runs").inner_text()
-    assert ("--batch-size" in table, "environment" in table) == (True, False), "what differs"
+    assert ("num envs" in table, "environment" in table) == (True, False), "what differs"
     require_fitting_and_accessible(page)
     page.get_by_role("link", name="Remove seed-1").click()
     page.wait_for_selector("text=Select at least two runs")
@@ -95,6 +100,7 @@ def test_a_visit_to_the_list_with_the_keyboard_to_a_sweep_and_to_comparisons(sit
     page.goto(f"{site.url}/#compare/seed-0,seed-1")
     band = page.locator(f"{RETURN} .plot path[fill^=var]").last
     band.wait_for(state="attached")
+    assert legend.all_inner_texts() == ["2 seeds like seed-0"], "how many seeds the band has"
     assert page.locator(f"{RETURN} .plot path[stroke^='var(--series']").count() == 1 + 2
     joined = page.evaluate(
         """async () => (await import("/static/charts.js")).joinSeeds([
@@ -104,6 +110,56 @@ def test_a_visit_to_the_list_with_the_keyboard_to_a_sweep_and_to_comparisons(sit
     # As far as all of them go, where each stands at its last step: 2, 4, 0 and then 5, 4, 3.
     assert joined["points"] == [[20, 2], [50, 4]]
     assert joined["band"] == [[20, 0], [50, 3], [50, 5], [20, 4]]
+
+
+def test_numbers_are_written_as_in_the_terminal_and_any_number_of_them_is_drawn(site, open_page):
+    page = open_page(f"{site.url}/#runs")
+    values = [0.0, -0.0, 0.04, -0.04, -0.05, 0.05, 18.25, -18.25, 20.999, -21.0, 2.5, -0.5, None]
+    written = page.evaluate(
+        """async (values) => {
+            const { formatSigned } = await import("/static/parts.js");
+            return values.map((value) => [0, 1, 2].map((size) => formatSigned(value, size)));
+        }""",
+        values,
+    )
+    assert written == [[signed(value, size) for size in range(3)] for value in values]
+
+    # As many values as one call of a function takes no more, of one run and of many seeds.
+    drawn = page.evaluate(
+        """async () => {
+            const { mountCurves } = await import("/static/charts.js");
+            const steps = Array.from({ length: 300_000 }, (_, each) => each);
+            const many = [{ name: "run", members: [{ steps, kl: steps }] }];
+            const short = steps.slice(0, 100), one = { steps: short, kl: short };
+            const seeds = [{ name: "2000 seeds", members: Array(2000).fill(one) }];
+            return [many, seeds].map((series) => {
+                const place = document.createElement("div");
+                mountCurves(place)(series);
+                const { points } = place.querySelector("[data-curve=kl]").dataset;
+                return [points, place.querySelector(".key-of-all").innerText];
+            });
+        }"""
+    )
+    assert drawn == [["300000", ""], ["100", "2000 seeds"]]
+
+
+def test_asking_costs_little_of_the_time_even_if_each_answer_takes_long(
+    tmp_path, open_page, monkeypatch
+):
+    spans = []
+
+    def read_slowly(_):
+        spans.append(begin := time.monotonic())
+        time.sleep(0.5)
+        spans[-1] = begin, time.monotonic()
+        return {"runs": []}
+
+    monkeypatch.setattr(Library, "list", read_slowly)
+    with serving(tmp_path) as served:
+        open_page(f"{served.url}/#runs")
+        wait_until(lambda: len(spans) > 3 and isinstance(spans[3], tuple))
+    for (begin, end), (again, _) in itertools.pairwise(spans[:4]):
+        assert again - end >= 4 * (end - begin)
 
 
 def press_tab_until(page, name: str) -> None:
@@ -116,13 +172,18 @@ def test_a_visit_to_a_run(site, open_page):
     page, run = open_page(f"{site.url}/#run/seed-0"), RunDirectory(site.runs / "seed-0")
     page.wait_for_selector(".verdict:has-text('Won: greedy return +18.50')")
     facts = dict(row.split("\n") for row in page.locator(".facts > div").all_inner_texts())
+    assert (facts["time in total"], "time to the win, estimated" in facts) == ("0:51", False)
+    page.locator("summary").click()
+    options = dict(row.split("\n") for row in page.locator(".config > div").all_inner_texts())
+    assert (options["num envs"], options["restart after"]) == ("4", "400,000")
+    assert not options.keys() & {"batch size", "decay rate"}, "of the other algorithm"
     assert facts["steps played"] == f"{list(run.metrics.read())[-1]['steps']:,}"
     for curve in ("entropy", "kl", "learning_rate", "grad_norm", "steps_per_second"):
         assert page.locator(f"[data-curve={curve}]").get_attribute("data-points") == "12", curve
 
     # The best agent's game plays unasked, and silently.
     page.wait_for_selector(".viewer[data-step]")
-    best = run.checkpoints.find_best()
+    best = Agents.of_run(run).best
     assert f"The agent after update {best}:" in page.locator(".outcome").inner_text()
     live = page.locator("[role=status], [aria-live]")
     said = live.all_inner_texts()

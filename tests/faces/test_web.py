@@ -68,7 +68,7 @@ def test_the_list_and_the_run_say_where_it_stands(run, ask):
     assert [(each["which"], each["strength"]) for each in told["agents"]] == [
         (str(update), words.get(update, "untrained")) for update in run.list_agents()
     ]
-    assert told["best"] == str(run.checkpoints.find_best())
+    assert told["best"] == Agents.of_run(run).best
     assert told["health"][0].keys() == {"level", "title", "text", "advice"}
     agents = ask("/api/runs/package").json()["agents"]
     assert (agents[-1]["which"], agents[-1]["strength"]) == ("champion", "champion")
