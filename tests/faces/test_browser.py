@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
-import time
 
 import httpx
 import numpy as np
@@ -22,13 +21,13 @@ from waiting import wait_until
 from web_client import make_trained, serving
 
 from pixelpong.agent.choice import Agents
+from pixelpong.agent.file import SHIPPED
 from pixelpong.agent.game import play_game
 from pixelpong.env.duel import DuelEmulator
-from pixelpong.faces.page.library import Library
+from pixelpong.faces.page.game import Game
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.record import SWEEP_FILE
-from pixelpong.run.words import signed
 
 pytestmark = [pytest.mark.browser, promise("the page asks nobody")]
 
@@ -110,56 +109,6 @@ def test_a_visit_to_the_list_with_the_keyboard_to_a_sweep_and_to_comparisons(sit
     # As far as all of them go, where each stands at its last step: 2, 4, 0 and then 5, 4, 3.
     assert joined["points"] == [[20, 2], [50, 4]]
     assert joined["band"] == [[20, 0], [50, 3], [50, 5], [20, 4]]
-
-
-def test_numbers_are_written_as_in_the_terminal_and_any_number_of_them_is_drawn(site, open_page):
-    page = open_page(f"{site.url}/#runs")
-    values = [0.0, -0.0, 0.04, -0.04, -0.05, 0.05, 18.25, -18.25, 20.999, -21.0, 2.5, -0.5, None]
-    written = page.evaluate(
-        """async (values) => {
-            const { formatSigned } = await import("/static/parts.js");
-            return values.map((value) => [0, 1, 2].map((size) => formatSigned(value, size)));
-        }""",
-        values,
-    )
-    assert written == [[signed(value, size) for size in range(3)] for value in values]
-
-    # As many values as one call of a function takes no more, of one run and of many seeds.
-    drawn = page.evaluate(
-        """async () => {
-            const { mountCurves } = await import("/static/charts.js");
-            const steps = Array.from({ length: 300_000 }, (_, each) => each);
-            const many = [{ name: "run", members: [{ steps, kl: steps }] }];
-            const short = steps.slice(0, 100), one = { steps: short, kl: short };
-            const seeds = [{ name: "2000 seeds", members: Array(2000).fill(one) }];
-            return [many, seeds].map((series) => {
-                const place = document.createElement("div");
-                mountCurves(place)(series);
-                const { points } = place.querySelector("[data-curve=kl]").dataset;
-                return [points, place.querySelector(".key-of-all").innerText];
-            });
-        }"""
-    )
-    assert drawn == [["300000", ""], ["100", "2000 seeds"]]
-
-
-def test_asking_costs_little_of_the_time_even_if_each_answer_takes_long(
-    tmp_path, open_page, monkeypatch
-):
-    spans = []
-
-    def read_slowly(_):
-        spans.append(begin := time.monotonic())
-        time.sleep(0.5)
-        spans[-1] = begin, time.monotonic()
-        return {"runs": []}
-
-    monkeypatch.setattr(Library, "list", read_slowly)
-    with serving(tmp_path) as served:
-        open_page(f"{served.url}/#runs")
-        wait_until(lambda: len(spans) > 3 and isinstance(spans[3], tuple))
-    for (begin, end), (again, _) in itertools.pairwise(spans[:4]):
-        assert again - end >= 4 * (end - begin)
 
 
 def press_tab_until(page, name: str) -> None:
@@ -367,6 +316,25 @@ def test_a_visit_with_keys_mouse_and_finger(site, open_page):
         "document.dispatchEvent(new Event('visibilitychange'))"
     )
     wait_for(page, f"{TITLE} === 'Paused'")
+
+
+def test_who_has_won_is_offered_the_next_stronger_agent(site, open_page, monkeypatch):
+    points = [21, 16]
+    over = {"phase": "over", "points": points, "speed": 1}
+    monkeypatch.setattr(Game, "describe", lambda _: over)
+    page = open_page(f"{site.url}/#play/package/beginner")
+    for one, other in itertools.pairwise(SHIPPED):
+        wait_for(page, f"{TITLE} === 'You win!'")
+        assert page.locator(".chooser select").input_value() == one
+        page.get_by_role("button", name=f"Next: beat {other}").click()
+        page.wait_for_url(f"**/{other}")
+    wait_for(page, f"{TITLE} === 'You win!'")
+    assert not page.locator(".next").is_visible(), "there is no stronger one"
+    require_fitting_and_accessible(page)
+    points.reverse()
+    page.locator(".chooser select").select_option("club")
+    wait_for(page, f"{TITLE} === 'The agent wins'")
+    assert not page.locator(".next").is_visible()
 
 
 def test_an_agent_is_chosen_a_game_ends_and_a_lost_connection_can_be_had_again(
