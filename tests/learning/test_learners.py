@@ -292,3 +292,63 @@ def test_how_many_threads_there_are_and_who_does_a_piece_when_changes_no_bit(mon
         found.append((norm, *bits(learner)))
     assert all(each == found[0] for each in found)
     assert max(most) >= 5
+
+
+# --- what changes in the course of a training ----------------------------------------------------
+
+ANNEALED = {
+    "learning_rate": 2e-3, "ent_coef": 0.2, "gae_lambda": 0.95, "gae_lambda_end": 0.35,
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("changes", "counts", "now"),
+    [
+        # Three quarters won: half of the way from 50 % to all.
+        (
+            {"anneal_from": 0.5},
+            {"recent_points": [1] * 9 + [-1] * 3},
+            {"learning_rate": 1e-3, "ent_coef": 0.05, "gae_lambda": 0.65},
+        ),
+        # Three of four steps are left, and not one frame: there are four in a step.
+        (
+            {"anneal_steps": 1000},
+            {"steps": 250, "frames": 1000},
+            {"learning_rate": 1.5e-3, "ent_coef": 0.1125, "gae_lambda": 0.8},
+        ),
+    ],
+)
+def test_learning_rate_entropy_bonus_and_lambda_are_annealed_together(changes, counts, now):
+    """The definitions' update, with the three numbers worked out by hand."""
+    config = small("fast", **ANNEALED, **changes)
+    learner = make_learner(config)
+    for name, value in counts.items():
+        setattr(learner.progress, name, value)
+    results, own = play(learner), {name: array.copy() for name, array in learner.own.items()}
+    wanted, _ = ppo_update(config.updated(now, "test"), own, results)
+    learner.apply(results)
+    for name, w in wanted.items():
+        np.testing.assert_allclose(learner.own[name], w, 1e-9, 1e-11, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("steps", "rate"), [(0, 2e-3), (250, 1.5e-3), (999, 2e-6), (1000, 0.0), (5000, 0.0)]
+)
+def test_with_anneal_steps_the_rate_falls_with_the_steps_whatever_is_won(steps, rate):
+    learner = make_learner(small("fast", anneal_steps=1000, learning_rate=2e-3))
+    learner.progress.steps, learner.progress.frames = steps, 4 * steps
+    learner.progress.recent_points.extend([1] * 12)
+    assert learner.apply(play(learner)).figures["learning_rate"] == pytest.approx(rate, abs=1e-12)
+
+
+@pytest.mark.parametrize(("limit", "attempts"), [(209, [2, 3]), (210, [2, 3]), (211, [1, 2])])
+def test_an_attempt_is_looked_at_in_the_update_that_completes_its_steps(limit, attempts):
+    """An update has 3 × 70 steps, and all points are lost; every attempt is looked at once."""
+    learner = make_learner(small("fast", restart_after=limit, anneal_from=1.0))
+    found = []
+    for _ in attempts:
+        learner.progress.recent_points.append(-1)
+        learner.apply(play(learner))
+        found.append(learner.progress.attempt)
+    assert found == attempts

@@ -247,3 +247,31 @@ def test_on_ray_a_training_that_is_killed_and_then_stopped_has_the_bits_of_one_a
     (config,) = configs_of(0, updates=update)
     train(RunDirectory.create(tmp_path / "alone", config))
     assert result_of(run) == result_of(RunDirectory(tmp_path / "alone"))
+
+
+# --- the numbers of a setting, by hand ------------------------------------------------------------
+
+
+def test_the_steps_to_the_win_are_those_of_winners_and_the_interval_is_the_medians(tmp_path):
+    """Of seven values the median of a resample is one of the values.
+
+    It is the smallest with probability 1.0 %, and at most the second with 11.8 %: the interval goes
+    from the second to the sixth. That of a mean would be nowhere near.
+    """
+    won = {"steps": [100, 210, 330, 460, 600, 750, 90_000], "seconds": [1, 2, 4, 7, 11, 16, 9000]}
+    lost = {"steps": [1, 500_000, 500_001], "seconds": [0.1, 50_000, 50_001]}
+    steps, seconds = ([*won[name], *lost[name]] for name in ("steps", "seconds"))
+    records = []
+    for seed in range(10):
+        config = toy_config("classic", seed=seed, updates=1, until_return=18.0)
+        run = RunDirectory.create(tmp_path / f"seed-{seed}", config)
+        times = {"timing": {"wall_seconds": float(seconds[seed])}}
+        run.metrics.append({"update": 1, "steps": steps[seed]} | times)
+        final = {"is_won": seed < 7, "target": 18.0} | times
+        run.evaluations.append(toy_evaluation(1, 19.0 if seed < 7 else -15.0, **final))
+        records.append(Record.read(run.path))
+    (setting,) = summarize(records)["settings"]
+    assert (setting["done"], setting["won"]) == (10, 7)
+    assert setting["steps"] == {"median": 460.0, "ci95": (210.0, 750.0)}
+    assert setting["seconds"] == {"median": 7.0, "ci95": (2.0, 16.0)}
+    assert setting["final_return"]["median"] == 19.0

@@ -18,6 +18,7 @@ from toys import TOY, same_training, stop_after
 from pixelpong import evaluation, learners
 from pixelpong import session as session_module
 from pixelpong.config import Config
+from pixelpong.engines import Engine
 from pixelpong.errors import CheckpointError, RunError
 from pixelpong.evaluation import judge
 from pixelpong.items import BUILTIN, Episode
@@ -270,3 +271,49 @@ def test_the_time_to_win_leaves_the_evaluations_out(make_fast, monkeypatch):
         train(run.with_config(run.config.updated(budget, "test")), began=began)
         found = Record.read(run.path)
         assert (found.total_seconds, found.training_seconds) == (100 * updates - 193, 7)
+
+
+# --- what the numbers of a won run may claim ------------------------------------------------------
+
+
+def test_the_new_games_after_a_win_are_other_games_than_those_that_passed_the_test(
+    make_fast, monkeypatch
+):
+    """What is handed to the engine, and what the file then says: no game counts twice."""
+    evaluated, real = [], Engine.run
+
+    def noted(engine, items, params):
+        evaluated.extend(item for item in items if item.purpose == "evaluate")
+        return real(engine, items, params)
+
+    monkeypatch.setattr(Engine, "run", noted)
+    verdict = train(make_fast(updates=50, until_return=-21.0)).verdict
+    assert (verdict.is_won, verdict.test_games, len(verdict.returns)) == (True, 4, 5)
+    played = [item for item in evaluated if item.update == verdict.update]
+    assert [item.index for item in played] == [0, 1, 2, 3, 4, 5, 6, 7, 8]
+    assert {(item.seed, item.is_greedy, item.games) for item in played} == {(0, True, 1)}
+
+
+def test_a_steady_agent_is_better_than_one_with_a_higher_mean_and_a_wide_interval(
+    make_run, monkeypatch
+):
+    """The lower end of the interval decides."""
+    returns = {1: [0] * 10, 2: [21] * 6 + [-21] * 4}
+
+    def play_games(engine, params, *, update=0, **more):
+        update = len(list(run.metrics.read()))
+        return [Episode(9, 9, 0.0, 0, (8,) * 21, ends_of(it)) for it in returns[update]]
+
+    def ends_of(value):
+        return (1 if value > 0 else -1,) * abs(value)
+
+    monkeypatch.setattr(session_module, "play_games", play_games)
+    run = make_run(updates=2, evaluate_every=1)
+    train(run)
+    steady, wide = run.evaluations.read()
+    assert (steady["mean_return"], steady["ci95"]) == (0, [0, 0])
+    assert wide["mean_return"] > 4
+    assert wide["ci95"][0] < 0
+    assert run.checkpoints.find_best() == 1
+    scores = [run.checkpoints.load(update).card["score"] for update in (1, 2)]
+    assert scores == [0, wide["ci95"][0]]
