@@ -2,13 +2,15 @@
 
 Each kernel has its definition in `pixelpong.learn` or `pixelpong.env` and is tested against it.
 They agree to within 1e-4 of the largest entry in float32 and 1e-11 in float64: the sums run only
-over active inputs, and in another order than those of a matrix product.
+over active inputs, and in another order than those of a matrix product. Only the kernels in
+`pixelpong.kernels.stepping` have no definition here; they are tested against ale-py's classes.
 
 There is no ``fastmath``: the order of a sum is part of the promise "same seed, same bits".
 Numba compiles the kernels once per machine and caches them next to the file or, if the package is
 read-only, in the user's cache directory. The cache notices only changes to the kernel's own file.
 So no kernel calls one in another file, except `pixelpong.kernels.intrinsics`, and values that may
-change elsewhere, such as the geometry of the features, are arguments; constants would go stale.
+change elsewhere, such as the geometry of the features, are arguments. A constant from another file,
+such as the number of an action, is compiled in: whoever edits it must also touch the kernel's file.
 """
 
 from pixelpong.kernels.optimizer import adam_rows as adam_rows
