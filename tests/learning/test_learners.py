@@ -88,8 +88,8 @@ def test_the_state_of_another_network_is_refused(config, what):
         make_learner(config).set_state(*state)
 
 
-def rmsprop_update(config, own, results):
-    """One step of RMSProp on the sum over the batch."""
+def rmsprop_update(config, own, results, number=1):
+    """One step of RMSProp on the sum over the batch, whatever its number."""
     params = {name: own[name] for name in ("W1", "W2")}
     total = {name: np.zeros_like(w) for name, w in params.items()}
     for result in results:
@@ -101,8 +101,8 @@ def rmsprop_update(config, own, results):
     return params | {f"v.{name}": v for name, v in moments.items()}, norm
 
 
-def ppo_update(config, own, results):
-    """All passes over the round: dense observations, no slices, no kernels."""
+def ppo_update(config, own, results, number=1):
+    """All passes over a round: dense observations, no slices, no kernels."""
     own, sides = dict(own), [result.sides[0] for result in results]
     x = np.zeros((config.num_steps * len(sides), NUM_INPUTS))
     # The last entry of a stream, a value alone, has no inputs.
@@ -116,7 +116,8 @@ def ppo_update(config, own, results):
     )
     targets = (advantages + values[:, :-1]).ravel()
     actions, logs = steps["action"].ravel(), steps["log_probability"].ravel()
-    rng, step, norms = make_rng(config.seed, "learn", 1), 0, []
+    rng, norms = make_rng(config.seed, "learn", number), []
+    step = (number - 1) * config.update_epochs * config.num_minibatches  # of Adam, so far
     weights = LossWeights(config.clip_coef, config.vf_coef, config.ent_coef)
     for _ in range(config.update_epochs):
         for chosen in np.array_split(rng.permutation(len(x)), config.num_minibatches):
@@ -141,23 +142,24 @@ def ppo_update(config, own, results):
 
 
 @pytest.mark.slow
-def test_an_update_is_what_the_definitions_say(mode, config, monkeypatch):
-    """The pieces of a minibatch, which are six here, are added up."""
+def test_an_update_is_what_the_definitions_say_and_so_is_the_next(mode, config, monkeypatch):
+    """The pieces of a minibatch, which are six here, are added up; the optimizer remembers."""
     monkeypatch.setattr("pixelpong.learners.passes.PIECE", 20)
     learner, update = make_learner(config), {"classic": rmsprop_update, "fast": ppo_update}[mode]
-    results = play(learner)
-    own = {name: array.copy() for name, array in learner.own.items()}
-    wanted, norm = update(config, own, results)
-    stats = learner.apply(results)
     close = {"classic": (2e-6, 1e-7), "fast": (1e-9, 1e-11)}[mode]
-    assert sorted(learner.own) == sorted(wanted)
-    for name, w in wanted.items():
-        np.testing.assert_allclose(learner.own[name], w, *close, err_msg=name)
-    assert stats.figures["grad_norm"] == pytest.approx(norm, rel=1e-5)
-    assert stats.steps == learner.progress.steps > 200
-    if mode == "fast":
-        assert {"kl", "clip_share", "value_loss", "learning_rate"} <= set(stats.figures)
-        assert any(result.sides[0].steps["reward"].any() for result in results)
+    for number in (1, 2):
+        results, before = play(learner), learner.progress.steps
+        own = {name: array.copy() for name, array in learner.own.items()}
+        wanted, norm = update(config, own, results, number)
+        stats = learner.apply(results)
+        assert sorted(learner.own) == sorted(wanted)
+        for name, w in wanted.items():
+            np.testing.assert_allclose(learner.own[name], w, *close, err_msg=name)
+        assert stats.figures["grad_norm"] == pytest.approx(norm, rel=1e-5)
+        assert stats.steps == learner.progress.steps - before > 200
+        if mode == "fast":
+            assert {"kl", "clip_share", "value_loss", "learning_rate"} <= set(stats.figures)
+            assert any(result.sides[0].steps["reward"].any() for result in results)
 
 
 # --- the classic mode ---------------------------------------------------------------------------
@@ -352,3 +354,43 @@ def test_an_attempt_is_looked_at_in_the_update_that_completes_its_steps(limit, a
         learner.apply(play(learner))
         found.append(learner.progress.attempt)
     assert found == attempts
+
+
+def test_against_another_opponent_no_attempt_is_given_up():
+    learner = make_learner(small("fast", restart_after=210, anneal_from=1.0, opponent="self"))
+    for _ in range(2):
+        learner.progress.recent_points.append(-1)
+        learner.apply(play(learner))
+    assert learner.progress.attempt == 1
+
+
+def test_a_new_attempt_begins_with_the_first_step_of_adam():
+    """Else the first steps of its running means, which begin at 0, would be too short."""
+    config = small("fast", restart_after=300, anneal_from=1.0)
+    learner, per_update = make_learner(config), config.update_epochs * config.num_minibatches
+    found = []
+    for _ in range(3):
+        learner.progress.recent_points.append(-1)
+        learner.apply(play(learner))
+        found.append((learner.progress.attempt, learner.progress.adam_steps))
+    assert found == [(1, per_update), (2, 0), (2, per_update)]
+
+
+def test_an_attempt_that_was_ahead_when_it_was_looked_at_is_not_looked_at_again():
+    learner = make_learner(small("fast", restart_after=210, anneal_from=0.5))
+    learner.progress.recent_points.extend([1] * 1000)
+    learner.apply(play(learner))
+    learner.progress.recent_points[:] = [-1] * 1000
+    learner.apply(play(learner))
+    assert (learner.progress.attempt, learner.progress.steps) == (1, 420)
+
+
+def test_only_points_and_games_against_the_builtin_opponent_tell_how_strong_it_is():
+    """A level game against itself says nothing."""
+    progress = Progress()
+    games = [Episode(10, 40, 5.0, 5, (), (1,) * 21, opponent="self")]
+    games += [Episode(10, 40, 5.0, 5, (), (-1,) * 21)]
+    stats = progress.count([Result(tuple(games), 80, 0.0)], [("self", 1), (BUILTIN, -1)], 20, 9, 9)
+    assert (progress.recent_points, progress.recent_returns) == ([-1], [-21])
+    assert (progress.running_mean, progress.mean_return_100, progress.episodes) == (-21, -21, 2)
+    assert stats["figures"]["points_won_share"] == 0.5, "of all"

@@ -317,3 +317,15 @@ def test_a_steady_agent_is_better_than_one_with_a_higher_mean_and_a_wide_interva
     assert run.checkpoints.find_best() == 1
     scores = [run.checkpoints.load(update).card["score"] for update in (1, 2)]
     assert scores == [0, wide["ci95"][0]]
+
+
+@pytest.mark.parametrize(("estimate", "is_tried"), [(None, 0), (17.85, 0), (17.95, 1), (18.5, 1)])
+def test_the_target_is_tried_from_a_tenth_below_it(make_fast, monkeypatch, estimate, is_tried):
+    """The estimate is of sampled play, and greedy play is better."""
+    monkeypatch.setattr(Progress, "estimated_return", property(lambda self: estimate))
+    session = session_module.Session(make_fast(updates=9, until_return=18.0), 0.0)
+    assert not session.should_confirm(is_last=True), "an agent that has not learned"
+    session.learner.progress.update = 1
+    assert (session.should_confirm(is_last=False), session.should_confirm(is_last=True)) == (
+        bool(is_tried), True,
+    )  # fmt: skip
