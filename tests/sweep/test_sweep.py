@@ -22,7 +22,14 @@ from pixelpong.run.record import Record
 from pixelpong.sweep import jobs
 from pixelpong.sweep.grid import MAX_NAME, SAVE_EVERY, label_of, make_grid, name_trainings, varied
 from pixelpong.sweep.jobs import open_place, run_jobs
-from pixelpong.sweep.sweep import create_sweep, find_left, read_sweep, sum_up, summarize
+from pixelpong.sweep.sweep import (
+    create_sweep,
+    find_left,
+    make_settings,
+    read_sweep,
+    sum_up,
+    summarize,
+)
 
 WORDS = [
     "--preset", "classic", "--max-frames", "300", "--hidden", "20", "--batch-size", "3",
@@ -275,3 +282,15 @@ def test_the_steps_to_the_win_are_those_of_winners_and_the_interval_is_the_media
     assert setting["steps"] == {"median": 460.0, "ci95": (210.0, 750.0)}
     assert setting["seconds"] == {"median": 7.0, "ci95": (2.0, 16.0)}
     assert setting["final_return"]["median"] == 19.0
+
+
+def test_of_two_copies_of_a_seed_the_one_that_has_come_further_counts(tmp_path):
+    for names in (("short", "long"), ("long", "short")):
+        records = []
+        for name in names:
+            run = RunDirectory.create(tmp_path / names[0] / name, toy_config("classic"))
+            for update in range(1, 2 + (name == "long")):
+                run.metrics.append({"update": update, "steps": 100 * update})
+            records.append(Record.read(run.path))
+        (setting,) = make_settings(records)
+        assert [record.name for record in setting.records] == ["long"]

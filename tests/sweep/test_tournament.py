@@ -239,3 +239,9 @@ def test_an_interval_is_wider_by_the_square_root_of_the_dispersion():
     unlike = ratings.rate({(0, 1): [(21, 0), (0, 21)] * 10}, 2)[1]
     dispersion = 20 * 10.5**2 / 5.25 / 19
     assert np.ptp(unlike[0]) / np.ptp(alike[0]) == pytest.approx(dispersion**0.5)
+
+
+def test_the_sides_change_with_every_game_of_a_pair():
+    one, other = SLOW, Player("quick", functools.partial(Script, delay=1), "2" * 64)
+    lefts = [order(one, other, number)[0].name for number in range(6)]
+    assert lefts == ["slow", "quick"] * 3
