@@ -162,6 +162,28 @@ def test_an_update_is_what_the_definitions_say_and_so_is_the_next(mode, config, 
             assert any(result.sides[0].steps["reward"].any() for result in results)
 
 
+def test_the_metrics_of_an_update_are_those_of_what_was_played(mode, config):
+    learner = make_learner(config)
+    results = play(learner)
+    episodes = [episode for result in results for episode in result.episodes]
+    if mode == "classic":
+        steps = sum(it.steps for it in episodes)
+        ups, entropy = (sum(getattr(it, name) for it in episodes) for name in ("ups", "entropy"))
+        rewards = [reward for it in episodes for reward in it.rewards]
+    else:  # without the step that is only a value
+        sides = [result.sides[0].steps.reshape(-1, config.num_steps + 1) for result in results]
+        played = np.concatenate([side[:, :-1].ravel() for side in sides])
+        steps, ups, entropy = len(played), (played["action"] == 1).sum(), played["entropy"].sum()
+        rewards = played["reward"][played["reward"] != 0].tolist()
+    figures = learner.apply(results).figures
+    assert 0.2 < figures["up_share"] == pytest.approx(ups / steps) != 0.5
+    assert figures["entropy"] == pytest.approx(entropy / steps)
+    assert figures["steps_per_point"] == pytest.approx(steps / len(rewards))
+    assert figures["points_won_share"] == pytest.approx(np.mean(np.array(rewards) > 0))
+    returns = [it.episode_return for it in episodes]
+    assert figures["mean_return"] == (pytest.approx(np.mean(returns)) if returns else None)
+
+
 # --- the classic mode ---------------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ from toys import TOY, same_training, stop_after
 from pixelpong import evaluation, learners
 from pixelpong import session as session_module
 from pixelpong.config import Config
-from pixelpong.engines import Engine
+from pixelpong.engines import Engine, EngineStats
 from pixelpong.errors import CheckpointError, RunError
 from pixelpong.evaluation import judge
 from pixelpong.items import BUILTIN, Episode
@@ -329,3 +329,34 @@ def test_the_target_is_tried_from_a_tenth_below_it(make_fast, monkeypatch, estim
     assert (session.should_confirm(is_last=False), session.should_confirm(is_last=True)) == (
         bool(is_tried), True,
     )  # fmt: skip
+
+
+def test_the_speed_and_the_share_of_time_that_workers_play_are_as_by_hand(make_run):
+    """Four workers that could have played for 2 seconds each have played for 6; learning took 3."""
+    run = make_run()
+    session = session_module.Session(run, 0.0)
+    session.learner.progress.update = 1
+    times = {"play_seconds": 6.0, "rollout_seconds": 2.0, "learn_seconds": 3.0}
+    figures = {"attempt": 1}
+    stats = learners.UpdateStats(
+        episodes=(), running_means=(), steps=1000, figures=figures, **times
+    )
+    session.record(stats, EngineStats(workers=4))
+    (line,) = run.metrics.read()
+    assert (line["timing"]["steps_per_second"], line["timing"]["busy_share"]) == (200.0, 0.75)
+
+
+@pytest.mark.parametrize(("opponent", "has_met"), [("builtin", False), ("self", True)])
+def test_an_agent_that_has_met_others_is_kept_with_more_rows(
+    make_run, monkeypatch, opponent, has_met
+):
+    given, real = [], session_module.encode_small
+
+    def noted(agent, arrays, has_met_agents):
+        given.append(has_met_agents)
+        return real(agent, arrays, has_met_agents)
+
+    monkeypatch.setattr(session_module, "encode_small", noted)
+    run = make_run(preset="fast", opponent=opponent)
+    session_module.Session(run, 0.0)
+    assert (given, run.agents.updates()) == ([has_met], [0])
