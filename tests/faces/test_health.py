@@ -69,3 +69,24 @@ def test_what_is_wrong_is_found_and_nothing_else(tmp_path, found, changes, prese
     assert ", ".join(f"{it.level} {it.title}" for it in each) == found
     assert all(it.text.endswith(".") or it.level == health.GOOD for it in each)
     assert len(each) == 1 or all(it.level != health.GOOD for it in each), "it contradicts itself"
+
+
+@pytest.mark.parametrize(
+    ("name", "quiet", "loud"),
+    [
+        ("kl", 0.068, 0.1),  # the largest of nine trainings; more, and short of twice the limit
+        ("up_share", 0.96, 0.98),
+        ("up_share", 0.04, 0.02),
+        ("entropy", 0.06 * math.log(3), 0.04 * math.log(3)),
+    ],
+)
+def test_a_limit_is_where_it_is_documented(tmp_path, name, quiet, loud):
+    warnings = []
+    for value in (quiet, loud):
+        columns = SOUND | ended_with(name, value)
+        run = RunDirectory.create(tmp_path / str(value), toy_config("fast"))
+        rows = zip(*columns.values(), strict=True)
+        run.metrics.append(*(dict(zip(columns, row, strict=True)) for row in rows))
+        found = assess(Record.read(run.path))
+        warnings.append(sum(it.level == health.WARNING for it in found))
+    assert warnings == [0, 1]

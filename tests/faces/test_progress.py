@@ -17,12 +17,17 @@ import termios
 import pytest
 from promises import promise
 from rich.console import Console
+from toys import toy_config
 
 import pixelpong
-from pixelpong.faces.display import FOOTER, TrainingDisplay
+from pixelpong.config.presets import load_preset
+from pixelpong.faces.display import FOOTER, Clock, TrainingDisplay, steps_left
 from pixelpong.faces.report import count
+from pixelpong.learners import UpdateStats
+from pixelpong.learners.progress import Progress
 from pixelpong.loop import Updated, train
 from pixelpong.run.directory import RunDirectory
+from pixelpong.run.words import duration
 
 
 class Terminal(io.StringIO):
@@ -242,3 +247,27 @@ def test_a_training_draws_itself_anew_in_a_resized_terminal_and_ctrl_c_saves(tmp
     assert re.search(r"interrupted: update \d+.*with:\s+pixelpong resume run", told, re.S)
     assert RunDirectory(tmp_path / "run").checkpoints.updates()[-1] > 0
     os.close(ours)
+
+
+def stats_of(seconds):
+    """Of an update that took so long, a third of it to learn."""
+    times = {"play_seconds": 9.0, "rollout_seconds": 2 * seconds / 3, "learn_seconds": seconds / 3}
+    return UpdateStats(episodes=(), running_means=(), steps=1000, figures={}, **times)
+
+
+def test_the_time_left_at_most_is_that_of_the_budget_which_runs_out_first():
+    """The first update, which compiles, is not in it; then 6 seconds are a tenth of the budget."""
+    clock = Clock(toy_config("classic", updates=10, total_timesteps=1_000_000), 0.0)
+    found = [
+        clock.count(Progress(update=update, steps=1000 * update), stats_of(seconds))
+        for update, seconds in ((1, 60.0), (2, 6.0), (3, 6.0), (10, 42.0))
+    ]
+    assert found == [{"at most": left} for left in ("–", "0:48", "0:42", "0:00")]
+
+
+def test_the_time_to_the_win_is_that_of_the_recorded_steps_at_this_training_s_pace():
+    clock = Clock(load_preset("fast"), 0.0)
+    clock.count(Progress(update=1, steps=4096), stats_of(60.0))
+    found = clock.count(Progress(update=2, steps=8192), stats_of(4.096))
+    seconds = steps_left(None) / 1000
+    assert found["time to the win"] == f"about {duration(seconds)}"

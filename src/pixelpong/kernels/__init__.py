@@ -2,7 +2,8 @@
 
 Each kernel has its definition in `pixelpong.learn` or `pixelpong.env` and is tested against it.
 They agree to within 1e-4 of the largest entry in float32 and 1e-11 in float64: the sums run only
-over active inputs, and in another order than those of a matrix product.
+over active inputs, and in another order than those of a matrix product. Only the kernels in
+`pixelpong.kernels.stepping` have no definition here; they are tested against ale-py's classes.
 
 There is no ``fastmath``: the order of a sum is part of the promise "same seed, same bits".
 Numba compiles the kernels once per machine and caches them next to the file or, if the package is
