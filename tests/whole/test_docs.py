@@ -1,8 +1,8 @@
-"""What the pages say is there: commands parse, links lead somewhere, languages agree.
+"""What the pages say is there: links lead somewhere, languages agree, figures are the records'.
 
 Quick, without building the site; `make docs` does that, and runs the notebooks. Each test counts
-what it has looked at, so that none passes because it found nothing. What README and quick start
-show is run.
+what it has looked at, so that none passes because it found nothing. `test_commands` runs what the
+pages show.
 """
 
 from __future__ import annotations
@@ -17,93 +17,17 @@ from pathlib import Path
 
 import pytest
 from pages import wait_for
+from shown import DOCS, FENCED, LOG, PAGES, ROOT, read_blocks, read_commands
 
 import pixelpong
-import pixelpong.errors
-from pixelpong.config import OPTIONS, require_used
-from pixelpong.config.presets import load_preset
-from pixelpong.faces.cli import parse
-from pixelpong.faces.page import server
-from pixelpong.faces.page.library import Library
 
-ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
 START = DOCS / "start.md"
 CHINESE = DOCS / "zh"
 CHAPTERS = sorted((DOCS / "tutorial").glob("[0-9]*.md"))
-PAGES = sorted(
-    page
-    for page in [*ROOT.glob("*.md"), ROOT / "benchmarks/README.md", *DOCS.rglob("*.md")]
-    if "_build" not in page.parts
-)
-LOG = DOCS / "log.md"
-"""A diary: its commands, names and tests are those of their day."""
 
 sys.path += [str(DOCS), str(DOCS / "_ext")]
 import cells  # noqa: E402
 import generated  # noqa: E402
-
-FENCED = re.compile(r"^( *)(```+|~~~+).*?^\1\2", flags=re.S | re.M)
-
-
-def read_blocks(page: Path, language: str) -> list[str]:
-    """The fenced blocks of a language."""
-    text = page.read_text("utf-8")
-    return re.findall(rf"^ *```{language}\n(.*?)^ *```", text, flags=re.S | re.M)
-
-
-def read_commands(page: Path) -> list[str]:
-    """The commands of a page's ``bash`` blocks, lines joined, comments and blank lines left out."""
-    text = "".join(read_blocks(page, "bash")).replace("\\\n", " ")
-    lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in text.splitlines())
-    return [line for line in lines if line]
-
-
-def read_shown(page: Path) -> list[str]:
-    """Our commands in the prose, in backquotes; a bare name becomes a question for its help."""
-    prose = FENCED.sub("", page.read_text("utf-8"))
-    spans = re.findall(r"(?<!`)`(pixelpong [a-z][^`]*)`(?!`)", prose)
-    whole = [" ".join(span.split()) for span in spans if not re.search(r"[…|\[]", span)]
-    return [f"{span} --help" if len(span.split()) == 2 else span for span in whole]
-
-
-def check_command(line: str) -> None:
-    """The words are a command line of ours, with options that exist and values in range."""
-    words = shlex.split(re.split(r"\s(?:>|\||&&)", line)[0])
-    words = words[words.index("pixelpong") + 1 :]
-    if {"--help", "--version"} & set(words):
-        with pytest.raises(SystemExit) as exit:
-            parse(words)
-        assert not exit.value.code, line
-        return
-    function, _, options = parse(words)
-    given = {name: value for name, value in options.items() if name in OPTIONS}
-    if function in (pixelpong.train, pixelpong.resume):
-        config = load_preset(given.get("preset", "fast")).updated(given, line)
-        if function is pixelpong.train:
-            require_used(given, config, line)
-
-
-@pytest.mark.slow
-def test_every_command_shown_is_one(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    makefile = (ROOT / "Makefile").read_text("utf-8")
-    targets = set(re.findall(r"^(\w+):", makefile, flags=re.M))
-    ours, made = 0, 0
-    for page in set(PAGES) - {LOG}:
-        lines = read_commands(page)
-        for line in [*lines, *read_shown(page)]:
-            if re.search(r"(^|-- )pixelpong ", line):
-                check_command(line)
-                ours += 1
-        named = {line.split()[1] for line in lines if line.startswith("make ")}
-        assert named <= targets, page
-        made += len(named)
-    assert ours >= 90
-    assert made >= 5
-    for line in ("pixelpong trian", "pixelpong train --sed 1", "pixelpong train --seed -1"):
-        with pytest.raises(pixelpong.errors.ConfigError):
-            check_command(line)
 
 
 def test_each_test_and_each_public_name_that_a_page_names_is_there():
@@ -178,44 +102,6 @@ def test_each_part_of_the_reference_that_is_generated_is_on_one_page():
     for name, describe in generated.DIRECTIVES.items():
         assert sum(f"generated-{name}" in page for page in pages) == 1, name
         assert describe().count("\n") > 5, name
-
-
-# --- README and quick start ------------------------------------------------------------------
-
-SHORTER = {
-    "pixelpong resume runs/fast-001": "--updates 2",
-    "pixelpong evaluate runs/fast-001 --episodes 20": "--episodes 2",
-    "pixelpong plot runs/fast-001": "--kind health",  # no episode is finished yet
-    "pixelpong verify": "--updates 1 --presets classic --engines serial,threads",
-    "pixelpong train --seed 1 --updates 100": "--updates 1",
-    "pixelpong train --preset classic --batch-size 20": "--updates 1 --max-frames 300",
-    "pixelpong train --config mine.toml --updates 2": "--updates 1 --max-frames 300",
-    "pixelpong record latest --overlay --out best.mp4": "--seconds 1",
-    "pixelpong record runs/fast-001 --overlay --out best.mp4": "--seconds 1",
-}
-
-
-@pytest.mark.slow
-def test_every_command_works_in_the_order_it_is_shown(call, tmp_path, monkeypatch):
-    """In a folder where `make train` has been, here with a shorter training."""
-    opened = []
-
-    def serve(runs_dir, host, port, opens_browser, view="", agent=(None, "best"), **how):
-        library = Library(runs_dir, agent[0])
-        opened.append((view, library.load_agent(library.id_of(agent[0]), agent[1]).protocol))
-
-    monkeypatch.setattr(server, "serve", serve)
-    shown = [*read_commands(ROOT / "README.md"), *read_commands(START)]
-    shown = [line for line in shown if not line.startswith(("make", "pip", "source"))]
-    for command in ["pixelpong train --updates 1", *dict.fromkeys(shown)]:
-        if command.startswith("echo"):
-            subprocess.run(command, shell=True, cwd=tmp_path, check=True)
-            continue
-        code, _, said = call(*shlex.split(f"{command} {SHORTER.get(command, '')}")[1:])
-        words = [line for line in said.splitlines() if not line.startswith("warning: ")]
-        assert (code, words) == (0, []), command
-    assert [view for view, _ in opened] == ["play", "play", "", "watch", "play"]
-    assert len(list((tmp_path / "runs").iterdir())) == 4
 
 
 @pytest.mark.slow
