@@ -36,6 +36,7 @@ SHORTER = {
     "resume half": "--updates 2",
     "sweep runs/sweep-001": "--engine serial",
     "sweep grid.toml": "--engine serial --seeds 0 --learning-rate 1e-3 --updates 1",
+    "sweep rounds.toml": "--engine serial --seeds 0 --learning-rate 1e-3 --updates 1",
     "sweep": "--engine serial --seeds 0-1 --updates 1 --max-frames 300 TINY",
     "evaluate": "--episodes 1",
     "tournament": "--games 1 --points 1 --workers 1",
@@ -205,7 +206,8 @@ def run_shown(call, reader, tmp_path, monkeypatch) -> Iterator[list[str]]:
     monkeypatch.setattr(server, "serve", serve)
     monkeypatch.setattr(jobs, "Here", InThisProcess)
     shutil.copytree(reader, tmp_path, dirs_exist_ok=True)
-    (tmp_path / "grid.toml").write_text(read_grid())
+    for name in ("grid.toml", "rounds.toml"):
+        (tmp_path / name).write_text(read_grid())
 
     def go(lines: list[str]) -> list[str]:
         for line in lines:
