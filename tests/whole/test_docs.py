@@ -7,6 +7,7 @@ pages show.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -20,6 +21,7 @@ from pages import wait_for
 from shown import DOCS, FENCED, LOG, PAGES, ROOT, read_blocks, read_commands
 
 import pixelpong
+from pixelpong.faces import cli
 
 START = DOCS / "start.md"
 CHINESE = DOCS / "zh"
@@ -97,6 +99,36 @@ def test_a_translation_has_the_code_and_the_commands_of_its_original():
             assert read_commands(path) == read_commands(original), name
 
 
+def shape_of(page: Path) -> dict[str, list[object]]:
+    """What two languages of a page have in common: levels, links, tables, bullets, code."""
+    text = page.read_text("utf-8")
+    prose = FENCED.sub("", text)
+    linked = (target for target in read_links(text) if not target.startswith("#"))
+    paths = [os.path.relpath(page.parent / target, ROOT) for target in linked]
+    spans = [it for it in re.findall(r"`([^`\n]+)`", prose) if it.startswith("pixelpong")]
+    return {
+        "headings": [len(it) for it in re.findall(r"^(#+) ", prose, flags=re.M)],
+        "links": sorted({it.replace("docs/zh/", "docs/").removeprefix("docs/README.md")
+                         for it in paths} - {"README.md", ""}),
+        "cells of rows": [row.count("|") for row in prose.splitlines() if row.startswith("|")],
+        "bullets": re.findall(r"^- ", prose, flags=re.M),
+        "commands": [*read_commands(page), *sorted(spans)],
+        "python": read_blocks(page, "python"),
+        "numbers of the table": re.findall(r"\b12,180\b|\*\*16|\b197\b|\b300\b", prose),
+    }  # fmt: skip
+
+
+def test_the_chinese_readme_is_built_like_the_english_one():
+    english, chinese = (shape_of(page) for page in (ROOT / "README.md", CHINESE / "README.md"))
+    assert min(len(each) for each in english.values()) >= 1
+    for name, found in english.items():
+        assert chinese[name] == found, name
+
+
+def test_python_has_each_command_under_its_name():
+    assert [name for name in cli.COMMANDS if not hasattr(pixelpong, name)] == []
+
+
 def test_each_part_of_the_reference_that_is_generated_is_on_one_page():
     pages = [path.read_text("utf-8") for path in (DOCS / "reference").iterdir()]
     for name, describe in generated.DIRECTIVES.items():
@@ -105,13 +137,17 @@ def test_each_part_of_the_reference_that_is_generated_is_on_one_page():
 
 
 @pytest.mark.slow
-def test_the_python_shown_runs(tmp_path, monkeypatch):
-    (block,) = [each for each in read_blocks(START, "python") if "import pixelpong" in each]
-    assert "total_timesteps=200_000" in block
+@pytest.mark.parametrize(
+    ("page", "shape"), [(START, (210, 160, 3)), (ROOT / "README.md", (64, 4, 84, 84))]
+)
+def test_the_python_shown_runs(page, shape, tmp_path, monkeypatch):
+    (block,) = [each for each in read_blocks(page, "python") if "import pixelpong" in each]
     monkeypatch.chdir(tmp_path)
     shown = {}
     exec(block.replace("200_000", "80_000"), shown)
-    assert (shown["observation"].shape, shown["reward"]) == ((210, 160, 3), 0.0)
+    seen = shown["observation"] if "observation" in shown else shown["observations"]
+    assert seen.shape == shape
+    assert ("200_000" in block) == (page == START)
 
 
 def test_the_loop_that_is_shown_is_the_loop():
