@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import os
 from pathlib import Path
 
 import msgspec
@@ -31,6 +32,8 @@ def test_defaults_and_presets_are_the_recorded_ones():
         },
         "bound": sorted(name for name, each in OPTIONS.items() if not each.is_free),
     }  # fmt: skip
+    if os.environ.get("PIXELPONG_UPDATE_GOLDEN"):
+        GOLDEN.write_text(json.dumps(found, indent=1) + "\n")
     assert found == json.loads(GOLDEN.read_text())
     assert Options.__annotations__.keys() == OPTIONS.keys() - {"preset"}, "as types too"
 
