@@ -11,13 +11,13 @@ from checkpoint_files import describe, make_checkpoint
 from disks import contents
 from hostile import quick_and_soak
 from promises import promise
-from toys import with_updates
+from toys import same_training, with_updates
 
 from pixelpong.agent.file import Agent
 from pixelpong.errors import CheckpointError, PixelpongError
 from pixelpong.loop import train
 from pixelpong.run.arrays import fingerprint
-from pixelpong.run.checkpoints import CheckpointStore
+from pixelpong.run.checkpoints import Checkpoint, CheckpointStore
 from pixelpong.run.directory import RunDirectory
 
 pytestmark = promise("rot")
@@ -102,3 +102,31 @@ def test_a_run_of_which_anything_is_left_never_starts_over(tmp_path, toy_runs):
         with pytest.raises(CheckpointError, match="none at all"):
             train(with_updates(run, 99))
         assert contents(run.path) == before
+
+
+@promise("lines first")
+@pytest.mark.parametrize("name", ["metrics.jsonl", "episodes.jsonl"])
+def test_a_checkpoint_whose_line_was_cut_short_is_not_used(make_run, capsys, name):
+    """As by a disk that lied: else the line would be missing for ever."""
+    plain, run = make_run("plain", updates=4), make_run("run", updates=3)
+    for each in (plain, run):
+        train(each)
+    content = (run.path / name).read_bytes()
+    (run.path / name).write_bytes(content[:-9])
+    train(with_updates(RunDirectory(run.path), 4))
+    said = capsys.readouterr().err.splitlines()
+    assert f"{name} ends before the checkpoint of update 3; trying another checkpoint" in said[0]
+    assert same_training(run, plain) == []
+
+
+def test_a_checkpoint_with_a_time_that_cannot_be_is_not_used(make_run, capsys):
+    plain, run = make_run("plain", updates=4), make_run("run", updates=3)
+    for each in (plain, run):
+        train(each)
+    newest = run.checkpoints.load(3)
+    card = newest.card | {"wall_seconds": -3575.0}
+    run.checkpoints.save(Checkpoint(newest.arrays, card))
+    train(with_updates(RunDirectory(run.path), 4))
+    said = capsys.readouterr().err.splitlines()
+    assert "000003.safetensors: wall_seconds is not float >= 0.0; trying another" in said[0]
+    assert same_training(run, plain) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import json
 import math
 import os
@@ -13,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from promises import promise
-from toys import TOY, same_training, stop_after
+from toys import TOY, same_training, stop_after, with_updates
 
 from pixelpong import evaluation, learners
 from pixelpong import session as session_module
@@ -271,3 +272,32 @@ def test_the_time_to_win_leaves_the_evaluations_out(make_fast, monkeypatch):
         train(run.with_config(run.config.updated(budget, "test")), began=began)
         found = Record.read(run.path)
         assert (found.total_seconds, found.training_seconds) == (100 * updates - 193, 7)
+
+
+def test_a_clock_that_jumps_back_counts_for_nothing(make_run, monkeypatch):
+    """As a debugger's or a virtual machine's may: the run has times that can be, and goes on."""
+    run = make_run(updates=3, evaluate_every=2, evaluate_episodes=1)
+    jumps, clock = itertools.cycle((1, -3600, 2)), [1e6]
+
+    def jump() -> float:
+        clock[0] += next(jumps)
+        return clock[0]
+
+    monkeypatch.setattr(session_module.time, "monotonic", jump)
+    train(run)
+    monkeypatch.undo()
+    times = [line["timing"] for line in run.metrics.read()]
+    walls = [it["wall_seconds"] for it in times]
+    assert walls == sorted(walls)
+    assert all(0 <= it["training_seconds"] <= it["wall_seconds"] < 1e5 for it in times)
+    assert train(with_updates(RunDirectory(run.path), 4)).progress.update == 4
+
+
+def test_a_target_that_was_missed_at_the_end_is_not_recorded_twice(make_fast):
+    run = make_fast(updates=2, until_return=21.0)
+    first, seen = train_and_watch(run)
+    assert [it.update for it in seen] == [2]
+    lines = list(run.evaluations.read())
+    again, _ = train_and_watch(RunDirectory(run.path))
+    assert (again.reason, again.verdict) == (first.reason, first.verdict)
+    assert list(run.evaluations.read()) == lines

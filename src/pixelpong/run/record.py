@@ -260,6 +260,9 @@ class _Known:
         self._lock = threading.Lock()
         self._records: dict[Path, tuple[threading.Lock, Seen, list[Any]]] = {}
 
+    def __len__(self) -> int:
+        return len(self._records)
+
     def read(self, path: Path) -> Record:
         """The current record of a run."""
         with self._lock:
