@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from pixelpong.errors import RunError, number_of, refusing
 from pixelpong.run.files import open_to_read, open_to_write
 from pixelpong.run.words import signed
-from pixelpong.schema import Count, Return, Seconds, decode
+from pixelpong.schema import Count, Return, Seconds, convert, decode
 
 FILE_LIMIT = 1 << 32  # bytes of a file, some six million updates
 LINE_LIMIT = 1 << 24  # bytes of a line: an evaluation of two million games
@@ -178,8 +178,12 @@ class LineFile:
 def read_line(raw: bytes, kind: Any) -> Any:
     """The content of a line as a `kind`, which may be a dict; None if it is damaged or a misfit."""
     with contextlib.suppress(ValueError):
-        decode(raw, Line)
-        return decode(raw, kind)
+        line = decode(raw, kind)
+        if isinstance(line, dict):
+            convert(line, Line)
+        else:
+            decode(raw, Line)  # its update may be missing
+        return line
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from pixelpong.run.lines import Evaluation, Tail, read_line
 from pixelpong.schema import Figure
 
 _FIRST_ROOM = 64  # rows
+_ROWS_AT_ONCE = 1024  # that are held as they were read
 
 _MetricsLine = dict[str, Figure | dict[str, Figure | None] | None]
 
@@ -25,13 +27,15 @@ class _Column:
         self.values = np.full(_FIRST_ROOM, math.nan)
         self.first_not_whole = math.inf if is_whole else 0  # the first row without a whole number
 
-    def put(self, row: int, value: Any) -> None:
-        if row >= len(self.values):
-            more = np.full(row + len(self.values), math.nan)
+    def put(self, row: int, new: list[Any]) -> None:
+        """Set the values from a row on; the room doubles when it is full."""
+        if (wanted := row + len(new)) > len(self.values):
+            more = np.full(2 * wanted - len(self.values), math.nan)
             self.values = np.concatenate([self.values, more])
-        self.values[row] = math.nan if value is None else value
-        if type(value) is not int:
-            self.first_not_whole = min(self.first_not_whole, row)
+        self.values[row:wanted] = [math.nan if value is None else value for value in new]
+        if self.first_not_whole > row:
+            others = (index for index, value in enumerate(new, row) if type(value) is not int)
+            self.first_not_whole = min(self.first_not_whole, next(others, math.inf))
 
 
 class Table:
@@ -47,16 +51,13 @@ class Table:
     def __len__(self) -> int:
         return self._length
 
-    def add(self, row: dict[str, Any]) -> None:
-        """Add a row; a value that is None counts as missing."""
-        index = self._length
-        for name, value in row.items():
+    def add(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Add rows; a value that is None counts as missing."""
+        for name in dict.fromkeys(itertools.chain(self._columns, *rows)):
             if name not in self._columns:
-                self._columns[name] = _Column(is_whole=index == 0)
-            self._columns[name].put(index, value)
-        for name in self._columns.keys() - row.keys():
-            self._columns[name].put(index, None)
-        self._length += 1
+                self._columns[name] = _Column(is_whole=self._length == 0)
+            self._columns[name].put(self._length, [row.get(name) for row in rows])
+        self._length += len(rows)
 
     def names(self) -> list[str]:
         """The metrics, in the order in which they appeared."""
@@ -119,15 +120,19 @@ class Seen:
         self._evaluated = Tail(path / "evaluations.jsonl")
         self.table = Table()
         self._evaluations: list[Evaluation] = []
-        self._last_update = 0
+        self._last_update = -1
 
     def read_on(self) -> tuple[Rows, tuple[Evaluation, ...]]:
         """Read what is new; return all rows and evaluations."""
-        for each in self._metrics.read_on():
-            if each is None:
-                self.table = Table()
-            elif line := read_line(each.raw, _MetricsLine):
-                self._add(line)
+        rows: list[dict[str, Any]] = []
+        try:
+            for each in self._metrics.read_on():
+                if each is None:
+                    self.table, self._last_update = Table(), -1
+                elif line := read_line(each.raw, _MetricsLine):
+                    self._take(line, rows)
+        finally:
+            self.table.add(rows)  # also if the disk fails: what was read is not read again
         for each in self._evaluated.read_on():
             if each is None:
                 self._evaluations = []
@@ -135,9 +140,12 @@ class Seen:
                 self._evaluations.append(line)
         return Rows(self.table), tuple(self._evaluations)
 
-    def _add(self, line: dict[str, Any]) -> None:
-        """Add a line of metrics, unless its update does not ascend."""
+    def _take(self, line: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+        """Take a line of metrics, unless its update does not ascend."""
         timing = line.pop("timing", None)
-        if not self.table or line["update"] > self._last_update:
+        if line["update"] > self._last_update:
             self._last_update = line["update"]
-            self.table.add(line | (timing if isinstance(timing, dict) else {}))
+            rows.append(line | (timing if isinstance(timing, dict) else {}))
+            if len(rows) == _ROWS_AT_ONCE:
+                self.table.add(rows)
+                rows.clear()
