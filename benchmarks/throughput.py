@@ -47,7 +47,7 @@ from pixelpong.play.worker import gather, make_worker
 from pixelpong.processes import Processes
 from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng
-from pixelpong.session import Session
+from pixelpong.session import Session, opened
 
 Measure = Callable[[float], float]
 """Measures for about this many seconds; returns steps per second."""
@@ -234,7 +234,8 @@ def _prepare_ray(stack: contextlib.ExitStack, num_workers: int, seed: int) -> di
 def _new_session(stack: contextlib.ExitStack, preset: str, num_workers: int, seed: int) -> Session:
     config = load_preset(preset).updated({"seed": seed, "workers": num_workers}, "bench")
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="pixelpong-bench-"))
-    return Session(RunDirectory.create(Path(folder) / "run", config), time.monotonic())
+    run = RunDirectory.create(Path(folder) / "run", config)
+    return stack.enter_context(opened(run, time.monotonic()))
 
 
 @contextlib.contextmanager

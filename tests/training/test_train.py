@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import json
 import math
 import os
@@ -13,13 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from promises import promise
-from toys import TOY, same_training, stop_after
+from toys import TOY, same_training, stop_after, with_updates
 
 from pixelpong import evaluation, learners
 from pixelpong import session as session_module
 from pixelpong.config import Config
 from pixelpong.engines import Engine, EngineStats
-from pixelpong.errors import CheckpointError, RunError
+from pixelpong.errors import CheckpointError, ConfigError, RunError
 from pixelpong.evaluation import judge
 from pixelpong.items import BUILTIN, Episode
 from pixelpong.learners import progress as progress_module
@@ -98,7 +99,7 @@ def test_the_budget_that_is_reached_first_ends_the_training():
 
 def test_a_training_whose_run_is_deleted_does_not_claim_to_be_saved(make_run):
     run = make_run(updates=4)
-    with pytest.raises(RunError, match=r": No such file .* if the run was deleted, train again"):
+    with pytest.raises(RunError, match=r"run is gone; if the run was deleted, train again"):
         for event in training(run):
             if isinstance(event, Updated) and event.progress.update == 2:
                 shutil.rmtree(run.path)
@@ -109,7 +110,7 @@ def test_a_configuration_that_does_not_fit_is_never_written(make_run):
     run = make_run(updates=2)
     train(run)
     before = (run.path / "config.json").read_bytes()
-    with pytest.raises(CheckpointError, match="--hidden"):
+    with pytest.raises(ConfigError, match="was begun with --hidden 20, not 21; leave it out"):
         train(run.with_config(run.config.updated({"hidden": 21}, "test")))
     assert (run.path / "config.json").read_bytes() == before
     changed = run.with_config(run.config.updated({"learning_rate": 0.1, "updates": 3}, "test"))
@@ -210,7 +211,8 @@ def test_a_target_that_an_evaluation_confirms_ends_the_training_for_good(make_fa
     assert run.checkpoints.updates() == [0, verdict.update], "of a run that has won, the last alone"
     again, seen = train_and_watch(RunDirectory(run.path))
     assert (again.reason, again.params_sha256) == (outcome.reason, outcome.params_sha256)
-    assert seen == [verdict]
+    assert (again.verdict, seen) == (verdict, []), "and not a single game"
+    assert list(run.evaluations.read()) == [line]
 
 
 @pytest.mark.slow
@@ -335,6 +337,7 @@ def test_the_speed_and_the_share_of_time_that_workers_play_are_as_by_hand(make_r
     """Four workers that could have played for 2 seconds each have played for 6; learning took 3."""
     run = make_run()
     session = session_module.Session(run, 0.0)
+    session.begin()
     session.learner.progress.update = 1
     times = {"play_seconds": 6.0, "rollout_seconds": 2.0, "learn_seconds": 3.0}
     figures = {"attempt": 1}
@@ -358,5 +361,34 @@ def test_an_agent_that_has_met_others_is_kept_with_more_rows(
 
     monkeypatch.setattr(session_module, "encode_small", noted)
     run = make_run(preset="fast", opponent=opponent)
-    session_module.Session(run, 0.0)
+    session_module.Session(run, 0.0).begin()
     assert (given, run.agents.updates()) == ([has_met], [0])
+
+
+def test_a_clock_that_jumps_back_counts_for_nothing(make_run, monkeypatch):
+    """As a debugger's or a virtual machine's may: the run has times that can be, and goes on."""
+    run = make_run(updates=3, evaluate_every=2, evaluate_episodes=1)
+    jumps, clock = itertools.cycle((1, -3600, 2)), [1e6]
+
+    def jump() -> float:
+        clock[0] += next(jumps)
+        return clock[0]
+
+    monkeypatch.setattr(session_module.time, "monotonic", jump)
+    train(run)
+    monkeypatch.undo()
+    times = [line["timing"] for line in run.metrics.read()]
+    walls = [it["wall_seconds"] for it in times]
+    assert walls == sorted(walls)
+    assert all(0 <= it["training_seconds"] <= it["wall_seconds"] < 1e5 for it in times)
+    assert train(with_updates(RunDirectory(run.path), 4)).progress.update == 4
+
+
+def test_a_target_that_was_missed_at_the_end_is_not_recorded_twice(make_fast):
+    run = make_fast(updates=2, until_return=21.0)
+    first, seen = train_and_watch(run)
+    assert [it.update for it in seen] == [2]
+    lines = list(run.evaluations.read())
+    again, _ = train_and_watch(RunDirectory(run.path))
+    assert (again.reason, again.verdict) == (first.reason, first.verdict)
+    assert list(run.evaluations.read()) == lines

@@ -217,6 +217,4 @@ def _tell_agents(found: Agents, evaluated: Mapping[str, float]) -> dict[str, Any
 def _list_columns(record: Record, most: int) -> dict[str, list[float | None]]:
     """The metrics, thinned out evenly to at most `most` rows including the last one."""
     step = max(1, -(-len(record.rows) // most))
-    rows = record.rows[::-1][::step][::-1]
-    names = dict.fromkeys(name for row in rows for name in row)
-    return {name: [row.get(name) for row in rows] for name in names}
+    return record.rows[::-1][::step][::-1].to_lists()
