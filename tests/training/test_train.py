@@ -336,15 +336,14 @@ def test_the_target_is_tried_from_a_tenth_below_it(make_fast, monkeypatch, estim
 def test_the_speed_and_the_share_of_time_that_workers_play_are_as_by_hand(make_run):
     """Four workers that could have played for 2 seconds each have played for 6; learning took 3."""
     run = make_run()
-    session = session_module.Session(run, 0.0)
-    session.begin()
-    session.learner.progress.update = 1
     times = {"play_seconds": 6.0, "rollout_seconds": 2.0, "learn_seconds": 3.0}
     figures = {"attempt": 1}
     stats = learners.UpdateStats(
         episodes=(), running_means=(), steps=1000, figures=figures, **times
     )
-    session.record(stats, EngineStats(workers=4))
+    with session_module.opened(run, 0.0) as session:
+        session.learner.progress.update = 1
+        session.record(stats, EngineStats(workers=4))
     (line,) = run.metrics.read()
     assert (line["timing"]["steps_per_second"], line["timing"]["busy_share"]) == (200.0, 0.75)
 
@@ -361,7 +360,8 @@ def test_an_agent_that_has_met_others_is_kept_with_more_rows(
 
     monkeypatch.setattr(session_module, "encode_small", noted)
     run = make_run(preset="fast", opponent=opponent)
-    session_module.Session(run, 0.0).begin()
+    with session_module.opened(run, 0.0):
+        pass
     assert (given, run.agents.updates()) == ([has_met], [0])
 
 
