@@ -11,10 +11,10 @@ read-only, in the user's cache directory. `pixelpong.compiling` empties that cac
 any file that kernels are compiled from, so a constant or a function of another file is never stale.
 """
 
+from pixelpong.kernels.observing import MAX_ACTIVE as MAX_ACTIVE
 from pixelpong.kernels.optimizer import adam_rows as adam_rows
 from pixelpong.kernels.optimizer import rmsprop as rmsprop
 from pixelpong.kernels.optimizer import sum_of_squares as sum_of_squares
-from pixelpong.kernels.playing import MAX_ACTIVE as MAX_ACTIVE
 from pixelpong.kernels.playing import play_gated as play_gated
 from pixelpong.kernels.playing import play_plain as play_plain
 from pixelpong.kernels.ppo import differentiate as differentiate
