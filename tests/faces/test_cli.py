@@ -18,6 +18,7 @@ from toys import toy_config
 
 import pixelpong
 from pixelpong.config import OPTIONS
+from pixelpong.errors import ConfigError
 from pixelpong.faces.cli import COMMANDS, main, parse
 from pixelpong.loop import train
 from pixelpong.machine import count_cores
@@ -228,6 +229,27 @@ def test_when_stdout_fails_no_training_is_lost_and_one_line_says_so(tmp_path, wo
         updates = [line["update"] for line in run.metrics.read()]
         assert run.checkpoints.updates()[-1] == updates[-1]
         assert not goes_on or updates[-1] == 20
+
+
+def test_an_error_spells_options_as_flags_here_and_as_names_in_python(call, trained):
+    told = call("train", "--batch-size", "20")[2]
+    assert "train: --batch-size is an option of REINFORCE" in told
+    with pytest.raises(ConfigError, match="train: batch_size is an option of REINFORCE"):
+        pixelpong.train(batch_size=20)
+    shutil.copytree(trained, "updates/seed")
+    told = call("resume", "updates/seed")[2]
+    assert "in updates/seed (" in told, "a path stays as it is"
+    assert "give a larger count of --updates, --episodes or --total-timesteps." in told
+    told = call("resume", "updates/seed", "--seed", "4")[2]
+    assert "updates/seed learns: --seed 0 → 4; leave it out, or confirm it with --allow-cha" in told
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("words", "code"), [("train --sed 1", 2), ("resume none", 1)])
+def test_when_stderr_fails_the_exit_code_still_tells(tmp_path, words, code):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([*PIXELPONG, *words.split()], cwd=tmp_path, stderr=full)
+    assert done.returncode == code
 
 
 PRINTING = [

@@ -76,6 +76,17 @@ def test_numpys_numbers_are_numbers_and_become_pythons():
     assert [repr(flat[name]) for name in given] == ["3", "0.5", "1.0"]
 
 
+def test_a_bound_of_the_machine_is_named_if_that_is_what_is_exceeded():
+    with pytest.raises(ConfigError, match="at least 0 and less than 9,007,199,254,740,992, got 90"):
+        Config().updated({"seed": 2**53}, "here")
+
+
+@pytest.mark.parametrize("text", ["2.5e6", "2_500_000", "2500000", "2500000.0"])
+def test_whole_numbers_may_be_written_as_the_field_does(text):
+    assert OPTIONS["total_timesteps"].read(text) == 2_500_000
+    assert type(Config().updated({"updates": 1e3}, "here").updates) is int
+
+
 LAYERS = [  # preset, file, command line
     (None, "", {}, {"preset": "fast", "algorithm": "ppo"}),
     (None, "preset = 'ray'\nhidden = 10", {}, {"preset": "ray", "batch_size": 4, "hidden": 10}),

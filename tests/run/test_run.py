@@ -61,7 +61,7 @@ def test_lines_are_cut_back_to_an_update_and_damage_costs_no_other(tmp_path, con
 
 def test_latest_is_the_newest_run_with_an_update(toy, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(RunError, match="No run in .* has an update yet"):
+    with pytest.raises(RunError, match="No run in runs/ has finished an update yet"):
         find_run("latest")
     for number, name in enumerate(("old", "trained", "refused")):
         run = RunDirectory.create(Path("runs", name), toy)

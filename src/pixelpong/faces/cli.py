@@ -77,6 +77,7 @@ EXAMPLES = """
 train
 train --seed 1 --updates 20
 train --preset classic --batch-size 20
+train --until-return none --updates 200
 train --config mine.toml --run runs/mine
 resume latest
 resume fast-001 --updates 200
@@ -151,14 +152,20 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None
             sys.stdout = None
         if isinstance(error, Interrupted | KeyboardInterrupt):
             if result is None:
-                print("pixelpong: interrupted", file=sys.stderr)
+                _complain("pixelpong: interrupted")
             return EXIT_INTERRUPTED
         if "--debug" in words:
-            traceback.print_exception(error)
+            _complain("".join(traceback.format_exception(error)))
             if details := getattr(error, "details", ""):
-                print(f"\nIn the worker:\n{details}", file=sys.stderr)
-        print(f"pixelpong: error: {on_one_line(_describe(error))}", file=sys.stderr)
+                _complain(f"\nIn the worker:\n{details}")
+        _complain(f"pixelpong: error: {on_one_line(_describe(error))}")
         return error.exit_code if isinstance(error, PixelpongError) else 1
+
+
+def _complain(text: str) -> None:
+    """Print on stderr; if nobody can read it, the exit code still tells."""
+    with contextlib.suppress(OSError, ValueError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def _print(result: Any, as_json: bool) -> None:
