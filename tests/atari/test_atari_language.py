@@ -109,6 +109,7 @@ NOT_AS_IN_PYTHON = {
     "w = w << 192": "i192 cannot be shifted by 192",
     "a = a < 0x80000000": "no Int is as large as 2147483648",
     "a = 0xFFFFFFFF == a": "no Int is as large as 4294967295",
+    "a = ~(a < 3)": "~ needs a number, not a comparison",
     "a = NEGATIVE[a]": "a table's numbers have 32 bits and no sign",
     "a = LARGE[a]": "a table's numbers have 32 bits and no sign",
 }

@@ -45,7 +45,8 @@ def test_a_lost_node_and_a_new_one_change_nothing(cluster, tmp_path):
             seen.append(event.engine)
             steps.pop(0)[1]()
 
-    config = load_preset("fast").updated({**SMALL, "engine": "threads", "updates": 10**6}, "test")
+    budget = {"updates": 10**6, "until_return": None}
+    config = load_preset("fast").updated({**SMALL, **budget, "engine": "threads"}, "test")
     changes = {"engine": "ray", "ray_address": cluster.address}
     run = RunDirectory.create(tmp_path / "disturbed", config.updated(changes, "test"))
     train(run, disturb, lambda: not steps)

@@ -68,7 +68,7 @@ def test_the_list_and_the_run_say_where_it_stands(run, ask):
     assert [(each["which"], each["strength"]) for each in told["agents"]] == [
         (str(update), words.get(update, "untrained")) for update in run.list_agents()
     ]
-    assert told["best"] == str(run.checkpoints.find_best())
+    assert told["best"] == Agents.of_run(run).best
     assert told["health"][0].keys() == {"level", "title", "text", "advice"}
     agents = ask("/api/runs/package").json()["agents"]
     assert (agents[-1]["which"], agents[-1]["strength"]) == ("champion", "champion")
@@ -142,7 +142,7 @@ def test_a_reel_is_the_game_of_that_agent_also_after_its_process_has_died(run, a
     child.join()
     answers = [ask(f"/api/runs/fast/reels/{third}") for _ in range(2)]
     assert [answer.status_code for answer in answers] == [404, 200]
-    assert answers[0].json()["problem"].endswith("has ended; try again.")
+    assert answers[0].json()["problem"].endswith("crashed. Try again.")
     assert {path: path.lstat().st_mtime_ns for path in run.path.rglob("*")} == before
 
 
@@ -161,8 +161,9 @@ def test_a_game_that_is_under_way_ends_with_the_server(tmp_path):
 HOSTS = [
     "", " ", "null", "*", f"*:{PORT}", "evil.example", f"evil.example:{PORT}", f"0.0.0.0:{PORT}",
     f"localhost.evil.example:{PORT}", f"evil.example.127.0.0.1:{PORT}", f"{'a' * 5000}:{PORT}",
-    "127.0.0.1", "localhost", f"127.0.0.1:{PORT + 1}", f"127.0.0.2:{PORT}", f"2130706433:{PORT}",
-    f"localhost.:{PORT}", f"localhost:0{PORT}", f"localhost: {PORT}", f"[::1]:{PORT}",
+    f"127.0.0.2:{PORT}", f"2130706433:{PORT}", f"127.1:{PORT}", f"::1:{PORT}", f"[::]:{PORT}",
+    f"localhost.:{PORT}", f"localhost:0{PORT}", f"localhost: {PORT}", "localhost:", "[::1",
+    f"127.0.0.1x:{PORT}", f"127x0x0x1:{PORT}", f"localhost:{PORT}:{PORT}", "localhost:\u0661",
     f"localhost:{PORT}@evil.example", f"evil.example@localhost:{PORT}", f"localhost:{PORT}/",
     f"http://localhost:{PORT}", f"localhost:{PORT},evil.example", f"[::ffff:127.0.0.1]:{PORT}",
     f"l\u00f6calhost:{PORT}", f"%6cocalhost:{PORT}", f"localhost\t:{PORT}",
@@ -190,10 +191,16 @@ def test_a_foreign_page_can_neither_ask_nor_play_but_its_own_can(ask):
         check(ask("/game", ("origin", origin), kind="websocket"), 403)
     for origins in ([], [ORIGIN, ("origin", "http://evil.example")]):
         check(ask("/game", *origins, kind="websocket"), 403)
-    for host in (OWN, f"localhost:{PORT}", f"LocalHost:{PORT}"):
+    names = "127.0.0.1", "localhost", "LocalHost", "[::1]"
+    ports = "", ":1", f":{PORT}", f":{PORT + 1}", ":65535"  # a tunnel has a port of its own
+    hosts = [name + port for name, port in itertools.product(names, ports)]
+    for host, other in itertools.pairwise([OWN, *hosts]):
         assert ask("/api/runs", host=host).status_code == 200
         origin = ("origin", f"http://{host}".lower())
         assert ask("/game", origin, host=host, kind="websocket").status_code == 101
+        if host.lower() != other.lower():
+            check(ask("/api/runs", origin, host=other), 403)
+            check(ask("/game", origin, host=other, kind="websocket"), 403)
 
 
 @promise("the page")

@@ -81,9 +81,15 @@ LAYERS = [  # preset, file, command line
     (None, "preset = 'ray'\nhidden = 10", {}, {"preset": "ray", "batch_size": 4, "hidden": 10}),
     (None, "num_envs = 2", {"num_envs": 3}, {"preset": "fast", "num_envs": 3}),
     ("classic", "preset = 'ray'", {"preset": "classic"}, {"preset": "classic", "updates": 100}),
-    ("classic", "until_return = 18", {}, {"until_return": 18.0, "updates": None}),
-    (None, "until_return = 18\nupdates = 7", {"updates": 1},
-     {"until_return": 18.0, "updates": 1, "total_timesteps": None}),
+    ("classic", "until_return = 18", {}, {"until_return": 18.0, "updates": 100}),
+    ("classic", "episodes = 5e3", {}, {"episodes": 5000, "updates": None}),
+    (None, "until_return = 17\nupdates = 7", {"episodes": 9},
+     {"until_return": 17.0, "updates": None, "episodes": 9, "total_timesteps": None}),
+    (None, "", {"total_timesteps": 10}, {"until_return": 18.0, "total_timesteps": 10}),
+    (None, "", {"until_return": 21}, {"until_return": 21.0, "total_timesteps": 5_000_000}),
+    (None, "", {"until_return": None}, {"until_return": None, "total_timesteps": 5_000_000}),
+    (None, "until_return = 'none'", {"updates": 3}, {"until_return": None, "updates": 3}),
+    (None, "", {"total_timesteps": "none"}, {"until_return": 18.0, "total_timesteps": None}),
     (None, "decay_rate = 0.9", {}, r"mine\.toml: decay_rate is an option of REINFORCE"),
     (None, "num_envs = 8", {"algorithm": "reinforce"}, r"mine\.toml: num_envs is .* PPO, which"),
     ("classic", "preset = 'fast'\nvf_coef = 3", {}, "vf_coef .*a preset with PPO"),
@@ -96,7 +102,7 @@ LAYERS = [  # preset, file, command line
 def test_the_command_line_goes_over_the_file_over_the_preset(
     tmp_path, preset, content, given, wanted
 ):
-    """A budget replaces the preset's; one on the command line is added to the file's."""
+    """A count replaces all earlier counts, and never the target; none is a word for each."""
     path = tmp_path / "mine.toml"
     path.write_bytes(content.encode("utf-8", "surrogateescape"))
 

@@ -14,7 +14,9 @@ from pixelpong.run.checkpoints import KEEP_LAST, CheckpointStore
 
 @pytest.fixture
 def store(tmp_path) -> CheckpointStore:
-    return CheckpointStore(tmp_path / "checkpoints")
+    store = CheckpointStore(tmp_path / "checkpoints")
+    store.make_folder()
+    return store
 
 
 TRAINED, EVALUATED = "mean_return_100", "evaluation"
@@ -53,7 +55,7 @@ def test_when_none_is_sound_it_does_not_start_over_silently(store):
         store.load_latest()
     store.save(make_checkpoint(1))
     store.path(1).write_text("{}")
-    with pytest.raises(CheckpointError, match="only 1 damaged"):
+    with pytest.raises(CheckpointError, match="only 1 that cannot be used"):
         store.load_latest()
 
 

@@ -202,8 +202,8 @@ class Expressions:
     def _unary(self, op: ast.unaryop, value: Value) -> Value:
         if isinstance(op, ast.USub):
             return self._binary(ast.Sub, constant(0), value)
-        if value.kind == BOOL:
-            value = Value(INT, self._to(INT, value))
+        if value.kind == BOOL:  # Python will refuse it, too
+            raise SyntaxError(f"{self._name}: ~ needs a number, not a comparison")
         return self._binary(ast.BitXor, value, Value(value.kind, -1))
 
     def _is_among(self, value: Value, others: Sequence[ast.expr]) -> Value:

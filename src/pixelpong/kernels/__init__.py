@@ -2,13 +2,13 @@
 
 Each kernel has its definition in `pixelpong.learn` or `pixelpong.env` and is tested against it.
 They agree to within 1e-4 of the largest entry in float32 and 1e-11 in float64: the sums run only
-over active inputs, and in another order than those of a matrix product.
+over active inputs, and in another order than those of a matrix product. Only the kernels in
+`pixelpong.kernels.stepping` have no definition here; they are tested against ale-py's classes.
 
 There is no ``fastmath``: the order of a sum is part of the promise "same seed, same bits".
 Numba compiles the kernels once per machine and caches them next to the file or, if the package is
-read-only, in the user's cache directory. The cache notices only changes to the kernel's own file.
-So no kernel calls one in another file, except `pixelpong.kernels.intrinsics`, and values that may
-change elsewhere, such as the geometry of the features, are arguments; constants would go stale.
+read-only, in the user's cache directory. `pixelpong.compiling` empties that cache after a change in
+any file that kernels are compiled from, so a constant or a function of another file is never stale.
 """
 
 from pixelpong.kernels.optimizer import adam_rows as adam_rows

@@ -1,6 +1,7 @@
 """The records that kernels share with their callers.
 
-A kernel changes them in place. Each is the only element of an array [1]; steps have one each.
+A kernel changes them in place. They come in arrays: one `GAME`, [1]; the streams of an item, [N];
+a record for each step, [T].
 """
 
 from __future__ import annotations

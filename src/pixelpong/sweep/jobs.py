@@ -20,6 +20,7 @@ from pixelpong.errors import ConfigError
 from pixelpong.machine import count_cores
 from pixelpong.run.record import Record
 
+BEGINS = "begins"  # what happens to a run first
 POLL_SECONDS = 0.1  # between checks of the running trainings
 STOP_SECONDS = 30.0  # how long trainings may take to end after a requested stop
 
@@ -37,7 +38,7 @@ def run_jobs(
         while (waiting or under_way) and not should_stop():
             while waiting and len(under_way) < place.room():
                 run = waiting.popleft()
-                yield run, "begins"
+                yield run, BEGINS
                 under_way[run] = place.begin(run)
             time.sleep(POLL_SECONDS)
             for run, job in list(under_way.items()):
