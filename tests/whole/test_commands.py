@@ -32,8 +32,13 @@ from pixelpong.sweep.sweep import create_sweep, find_left
 SHORTER = {
     "train --config": "--max-frames 300",
     "train --engine ray": "--preset classic --batch-size 2 --updates 1 --max-frames 300",
+    "train --preset half": "--updates 3 --save-agent-every 1 --max-frames 300 TINY",
     "train": "--updates 1 --max-frames 300 TINY",
-    "resume half": "--updates 2",
+    "resume half": "--updates 4",
+    "resume fast-001 --updates": "--updates 5",
+    "resume runs/fast-001 --updates": "--updates 5",
+    "resume runs/fast-001 --engine serial --updates": "--updates 6",
+    "resume runs/fast-001 --learning-rate": "--updates 7",
     "sweep runs/sweep-001": "--engine serial",
     "sweep grid.toml": "--engine serial --seeds 0 --learning-rate 1e-3 --updates 1",
     "sweep rounds.toml": "--engine serial --seeds 0 --learning-rate 1e-3 --updates 1",
@@ -41,6 +46,7 @@ SHORTER = {
     "evaluate": "--episodes 1",
     "tournament": "--games 1 --points 1 --workers 1",
     "record": "--seconds 0.2",
+    "plot runs/sweep-001": "--kind health",  # it has won fewer than 1,000 points
     "verify --opponent": "--updates 1",
     "verify": "--updates 1 --presets classic",
 }
@@ -52,8 +58,11 @@ TINY = {
 }
 """What makes an update short, by algorithm."""
 
-PLACEHOLDERS = {"RUN": "runs/fast-001"}
-"""What a reader puts in the place of a word in capitals."""
+PLACEHOLDERS = {
+    "RUN": "runs/fast-001",
+    "half@240": "half@0", "half@480": "half@1", "half@733": "half@2",
+}  # fmt: skip
+"""What a reader writes in place of a word in capitals; updates of a short run for a long one's."""
 
 ELSEWHERE = {
     "make ": "a target of the makefile: it is looked up",
@@ -69,6 +78,7 @@ ELSEWHERE = {
     "python examples/ppo_torch.py": "PyTorch; make peers runs it",
     "python docs/cells.py": "writes into the pages; test_docs holds what it writes",
     "python docs/notebooks.py": "test_notebooks writes them",
+    "python tests/support/promises.py": "writes into a page; test_promises holds what it writes",
     "python benchmarks/batches.py": "measures on a Ray",
     "python benchmarks/ladder.py": "half an hour of trainings",
     "python benchmarks/peers.py": "needs the extra [bench]",
@@ -162,8 +172,9 @@ def test_a_translation_shows_the_commands_of_its_original():
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which somebody has trained: two runs, and others in another folder; a sweep."""
     folder = tmp_path_factory.mktemp("reader")
-    for name in ("fast-001", "fast-002"):
-        run = RunDirectory.create(folder / "runs" / name, toy_config("fast", updates=4))
+    for seed, name in enumerate(("fast-001", "fast-002")):
+        config = toy_config("fast", updates=4, seed=seed)
+        run = RunDirectory.create(folder / "runs" / name, config)
         stop_after(run, 3)  # something is left to resume
     train(RunDirectory.create(folder / "old/runs/classic-001", toy_config("classic")))
     sweep = create_sweep(folder / "runs/sweep-001", [toy_config("classic", seed=s) for s in (0, 1)])
