@@ -22,6 +22,8 @@ from waiting import wait_until
 from web_client import OWN, ask_app, serving
 
 from pixelpong.agent.choice import Agents
+from pixelpong.config.presets import load_preset
+from pixelpong.faces.display import steps_left
 from pixelpong.faces.look.reel import make_reel
 from pixelpong.faces.page.library import Library
 from pixelpong.faces.page.server import HEADERS, Guard, make_app
@@ -63,15 +65,41 @@ def test_the_list_and_the_run_say_where_it_stands(run, ask):
     (listed,) = ask("/api/runs").json()["runs"]
     assert listed == {"id": "fast"} | json.loads(json.dumps(Record.read(run.path).to_dict()))
     assert listed.items() <= told.items()
-    assert (told["config"], told["machine"]) == (vars(run.config), run.machine)
+    assert told["machine"] == run.machine
     words = {line["update"]: "club" for line in run.evaluations.read()}  # of the evaluation
     assert [(each["which"], each["strength"]) for each in told["agents"]] == [
         (str(update), words.get(update, "untrained")) for update in run.list_agents()
     ]
     assert told["best"] == Agents.of_run(run).best
     assert told["health"][0].keys() == {"level", "title", "text", "advice"}
+    # The number next to a word is the one from which it follows; a name follows from none.
+    games = {str(line["update"]): line["mean_return"] for line in run.evaluations.read()}
+    shown = {it["which"]: it["return"] for it in told["agents"] if it["kind"] == "greedy"}
+    assert shown and shown.items() <= games.items()
     agents = ask("/api/runs/package").json()["agents"]
-    assert (agents[-1]["which"], agents[-1]["strength"]) == ("champion", "champion")
+    last = agents[-1]
+    assert [last[it] for it in ("which", "strength", "return")] == ["champion", "champion", None]
+    assert [each["rank"] for each in agents] == [1, 2, 3, 4]
+    assert not told["config"].keys() & {"batch_size", "decay_rate"}, "of the other algorithm"
+    assert told["config"].items() <= vars(run.config).items()
+    assert {"num_envs", "learning_rate", "seed"} <= told["config"].keys()
+
+
+def test_a_live_run_like_the_recorded_ones_says_how_long_it_takes_to_the_win(tmp_path):
+    """At its newest speed; here it was slow at first, and then plays 1,000 steps a second."""
+    paths = []
+    for name, config in (("like", load_preset("fast")), ("other", toy_config("fast"))):
+        run = RunDirectory.create(tmp_path / name, config)
+        for update in range(1, 61):
+            seconds = {"training_seconds": 500.0 + update}
+            row = {"update": update, "steps": 1000 * update, "estimated_return": 3.0}
+            run.metrics.append(row | {"timing": seconds if update > 1 else {}})
+        paths.append(run)
+    shelf = Library(tmp_path)
+    assert shelf.tell("like")["seconds_to_win"] is None, "nobody trains it"
+    with paths[0].lock(), paths[1].lock():
+        assert shelf.tell("like")["seconds_to_win"] == pytest.approx(steps_left(3.0) / 1000)
+        assert shelf.tell("other")["seconds_to_win"] is None
 
 
 def test_long_runs_are_thinned_keep_their_last_line_and_have_no_odd_numbers(tmp_path):
