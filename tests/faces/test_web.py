@@ -25,6 +25,7 @@ from pixelpong.agent.choice import Agents
 from pixelpong.config.presets import load_preset
 from pixelpong.faces.display import steps_left
 from pixelpong.faces.look.reel import make_reel
+from pixelpong.faces.page import library
 from pixelpong.faces.page.library import Library
 from pixelpong.faces.page.server import HEADERS, Guard, make_app
 from pixelpong.run.directory import RunDirectory, is_live
@@ -75,7 +76,8 @@ def test_the_list_and_the_run_say_where_it_stands(run, ask):
     # The number next to a word is the one from which it follows; a name follows from none.
     games = {str(line["update"]): line["mean_return"] for line in run.evaluations.read()}
     shown = {it["which"]: it["return"] for it in told["agents"] if it["kind"] == "greedy"}
-    assert shown and shown.items() <= games.items()
+    assert shown
+    assert shown.items() <= games.items()
     agents = ask("/api/runs/package").json()["agents"]
     last = agents[-1]
     assert [last[it] for it in ("which", "strength", "return")] == ["champion", "champion", None]
@@ -110,6 +112,18 @@ def test_long_runs_are_thinned_keep_their_last_line_and_have_no_odd_numbers(tmp_
     run.metrics.append(*({"update": 10_001 + n} | more for n, more in enumerate(odd)))
     last = {name: column[-1] for name, column in Library(tmp_path).tell("run")["columns"].items()}
     assert (last["update"], last["entropy"]) == (10_001, None)
+
+
+def test_of_many_runs_each_has_fewer_rows(tmp_path, monkeypatch):
+    """So that the page of a large sweep stays of a size that can be sent, and drawn."""
+    for name in "abcd":
+        make_lines(tmp_path / name, range(1, 2001))
+    for in_all, wanted in ((10_000, 250), (40, 20)):
+        monkeypatch.setattr(library, "ROWS_IN_ALL", in_all)
+        monkeypatch.setattr(library, "MAX_ROWS", 1000 if wanted == 250 else 40)
+        told = Library(tmp_path).compare("a,b,c,d")["runs"]
+        assert {len(each["columns"]["update"]) for each in told} == {wanted}
+        assert {each["columns"]["update"][-1] for each in told} == {2000}
 
 
 def test_each_run_has_an_id_and_none_of_them_stops_the_list(tmp_path):
