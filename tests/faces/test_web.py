@@ -196,7 +196,7 @@ def test_a_game_that_is_under_way_ends_with_the_server(tmp_path):
             url = f"{served.url}/api/runs/package/reels/champion"
             asked = pool.submit(httpx.get, url, timeout=None)
             assert wait_until(lambda: set(multiprocessing.active_children()) - others)
-        assert asked.exception() or asked.result().status_code == 404
+        assert asked.exception() or asked.result().status_code >= 400
     assert wait_until(lambda: set(multiprocessing.active_children()) <= others)
 
 
