@@ -7,10 +7,13 @@ import time
 
 import pytest
 from promises import promise
+from toys import toy_config
 from waiting import wait_until
 from web_client import serving
 
 from pixelpong.faces.page.library import Library
+from pixelpong.faces.page.threads import BusyError
+from pixelpong.run.directory import RunDirectory
 from pixelpong.run.words import signed
 
 pytestmark = [pytest.mark.browser, promise("the page asks nobody")]
@@ -51,6 +54,24 @@ def test_numbers_are_written_as_in_the_terminal_and_any_number_of_them_is_drawn(
         }"""
     )
     assert drawn == [["300000", ""], ["100", "2000 seeds"]]
+
+
+def test_a_server_that_is_busy_for_a_moment_has_lost_no_run(tmp_path, open_page, monkeypatch):
+    RunDirectory.create(tmp_path / "run", toy_config("fast"))
+    answers, tell = itertools.cycle([False, True]), Library.tell
+
+    def be_busy(shelf, run_id):
+        if next(answers):
+            raise BusyError("The server is busy.")
+        return tell(shelf, run_id)
+
+    monkeypatch.setattr(Library, "tell", be_busy)
+    with serving(tmp_path) as served:
+        page = open_page(f"{served.url}/#run/run")
+        page.may_fail = True  # Chromium reports the status
+        page.wait_for_selector(".problem:has-text('The server is busy.')")
+        assert page.locator(".facts").is_visible(), "what was read before stays"
+        page.wait_for_selector(".problem", state="hidden")
 
 
 def test_asking_costs_little_of_the_time_even_if_each_answer_takes_long(

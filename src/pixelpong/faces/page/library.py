@@ -18,6 +18,7 @@ import os
 import re
 import threading
 from collections.abc import Mapping
+from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,8 @@ from pixelpong.sweep.sweep import make_settings
 
 REELS_KEPT = 20  # the newest, in memory; one takes about a megabyte
 MAX_ROWS = 1000  # of columns: more than a chart is wide in pixels
-MIN_ROWS = 100  # of the columns of each of many runs
+ROWS_EACH, LEAST_ROWS = 100, 20  # of each of several runs, and of each of very many
+ROWS_IN_ALL = 10_000  # of very many
 SPEED_ROWS = 20  # the newest, from which the speed of a training is known
 
 STRENGTHS = ("untrained", *SHIPPED)  # words for how well an agent plays, and
@@ -76,7 +78,8 @@ class Library:
         if not chosen:
             raise RunError("None of these runs is in the list; reload the page.")
         found = {Record.read(paths[id]): id for id in sorted(chosen, key=lambda id: (len(id), id))}
-        rows = max(MIN_ROWS, MAX_ROWS // len(found))
+        count = len(found)
+        rows = max(MAX_ROWS // count, min(ROWS_EACH, ROWS_IN_ALL // count), LEAST_ROWS)
         return {
             "runs": [{"id": id, **_tell_curves(record, rows)} for record, id in found.items()],
             "options": ["seed", *varied(record.config for record in found if record.config)],
@@ -99,7 +102,7 @@ class Library:
         try:
             made: dict[str, Any] = self._pool.submit(play_and_explain, path, which).result()
             return made
-        except BrokenProcessPool:
+        except (BrokenProcessPool, CancelledError):  # killed while it played, or before
             if not self._is_closed:
                 self._pool = Processes(1)
             raise RunError("The process that plays games crashed. Try again.") from None
