@@ -14,6 +14,7 @@ from accidents import planted
 from pixelpong.agent.choice import Agents
 from pixelpong.agent.game import play_game
 from pixelpong.config.protocols import PROTOCOLS
+from pixelpong.errors import PixelpongError
 from pixelpong.faces.look import film as look
 from pixelpong.faces.look.film import draw_overlay, make_film
 from pixelpong.run.directory import RunDirectory
@@ -149,3 +150,10 @@ def test_ctrl_c_leaves_what_was_there(toy_runs, tmp_path, call):
         ended = call("record", toy_runs["fast"], "--out", path, "--overlay")
     assert ended == (130, "", "pixelpong: interrupted\n")
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [(path.name, "older")]
+
+
+def test_a_name_that_commands_a_terminal_is_refused_on_one_harmless_line(tmp_path):
+    path = tmp_path / f"a\x1b[2J\nb{200 * 'c'}.avi"
+    with pytest.raises(PixelpongError, match=r"\.avi") as caught:
+        make_film(None, None, "a game", path, **PLAIN)
+    assert str(caught.value).isprintable()
