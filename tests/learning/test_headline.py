@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import os
 import statistics
+import sys
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,37 @@ def test_the_record_has_a_row_for_each_machine_and_agrees_with_the_benchmarks():
         if row["processor"] == processor:
             assert row["won"] == {name: seed[name] for name in ("steps", "params_sha256")}
             assert row["learned"]["share"] == RECORD["shares"][0]
+
+
+def test_a_machine_has_one_row_is_held_to_it_and_new_bits_make_the_other_rows_void(
+    tmp_path, monkeypatch
+):
+    ours, file = sys.modules[__name__], tmp_path / "headline.json"
+    file.write_text(FILE.read_text("utf-8"), "utf-8")
+    monkeypatch.setattr(ours, "FILE", file)
+    monkeypatch.setattr(ours, "describe_machine", lambda: {"processor": "one of 1975"})
+
+    def rows():
+        return json.loads(file.read_text("utf-8"))["rows"]
+
+    hold("won", {"steps": 3})  # nothing is known of such a machine, and nothing recorded
+    assert rows() == RECORD["rows"]
+    monkeypatch.setenv("PIXELPONG_UPDATE_GOLDEN", "1")
+    hold("learned", {"share": 0.5})
+    hold("won", {"steps": 3})
+    *others, own = rows()
+    assert others == RECORD["rows"]
+    assert (own["processor"], own["learned"], own["won"]) == (
+        "one of 1975", {"share": 0.5}, {"steps": 3},
+    )  # fmt: skip
+    monkeypatch.delenv("PIXELPONG_UPDATE_GOLDEN")
+    hold("won", {"steps": 3})
+    with pytest.raises(AssertionError):
+        hold("won", {"steps": 4})
+    monkeypatch.setenv("PIXELPONG_UPDATE_GOLDEN", "1")
+    hold("won", {"steps": 4})
+    (own,) = rows()
+    assert (own["won"], "learned" in own) == ({"steps": 4}, False)
 
 
 @promise("it wins")

@@ -214,6 +214,18 @@ def test_gradients_that_are_added_up_before_they_travel_give_the_same_bits():
     assert bits(one) == bits(two)
 
 
+def test_a_mean_square_decays_where_a_batch_has_no_gradient_too():
+    """A single game after a batch of 20."""
+    learner = learn(small("classic", batch_size=20, decay_rate=0.9))
+    results, before = play(learner)[:1], learner.own["v.W1"].copy()
+    learner.apply(results)
+    touched = results[0].grads.rows
+    others = np.setdiff1d(np.flatnonzero(before.any(axis=1)), touched)
+    assert len(others) > 5
+    wanted = np.float32(0.9) * before[others]
+    np.testing.assert_allclose(learner.own["v.W1"][others], wanted, rtol=1e-6)
+
+
 def test_running_mean_is_the_originals():
     progress = Progress()
     for ends in ((-1,) * 21, (1, 1) + (-1,) * 21):

@@ -77,3 +77,12 @@ def test_other_things_in_the_folder_do_no_harm(store):
     store.save(make_checkpoint(2))
     assert (store.updates(), store.load_latest().update) == ([1, 2], 2)
     assert names < {path.name for path in store.folder.iterdir()}
+
+
+def test_a_damaged_checkpoint_is_best_only_if_there_is_no_other(store):
+    for update, score in ((1, -3.0), (2, -5.0), (3, -4.0)):
+        store.save(make_checkpoint(update, score))
+    assert (store.updates(), store.find_best()) == ([1, 2, 3], 1)
+    for damaged, best in ((1, 3), (3, 2), (2, 3)):
+        store.path(damaged).write_bytes(b"damaged")
+        assert store.find_best() == best
