@@ -321,3 +321,15 @@ def test_a_change_of_which_nothing_is_left_is_forgotten(make_run):
     train(RunDirectory(run.path).with_config(run.config))
     assert content_of(run)["changes"] == []
     assert RunDirectory(run.path).checkpoints.load_latest().update == 3
+
+
+def test_a_checkpoint_of_a_copy_that_was_not_changed_is_of_another_run(make_run, tmp_path):
+    run = make_run(updates=2)
+    train(run)
+    copy = RunDirectory(shutil.copytree(run.path, tmp_path / "copy"))
+    train(with_updates(copy, 4))
+    assert copy.checkpoints.is_sound(4)
+    changed = run.config.updated({"updates": 4, "learning_rate": 0.1}, "test")
+    train(run.with_config(changed))
+    shutil.copy(copy.checkpoints.path(4), run.checkpoints.path(4))
+    assert not RunDirectory(run.path).checkpoints.is_sound(4)
