@@ -297,3 +297,39 @@ def test_a_change_after_the_last_sound_checkpoint_is_recorded_anew(make_run):
 
 def content_of(run: RunDirectory) -> dict:
     return json.loads((run.path / "config.json").read_text())
+
+
+def test_a_run_that_another_process_has_changed_since_it_was_opened_is_known_again(
+    make_run, capsys
+):
+    run = make_run(updates=2)
+    train(run)
+    opened = RunDirectory(run.path)
+    changed = run.config.updated({"updates": 4, "learning_rate": 0.1}, "test")
+    train(run.with_config(changed))
+    assert train(opened.with_config(changed)).progress.update == 4
+    assert capsys.readouterr().err == ""
+
+
+def test_a_change_of_which_nothing_is_left_is_forgotten(make_run):
+    run = make_run(updates=3)
+    train(run)
+    changed = run.config.updated({"updates": 4, "learning_rate": 0.1}, "test")
+    train(run.with_config(changed))
+    run.checkpoints.path(4).write_bytes(b"damaged")
+    run.checkpoints.path(3).write_bytes(b"damaged")
+    train(RunDirectory(run.path).with_config(run.config))
+    assert content_of(run)["changes"] == []
+    assert RunDirectory(run.path).checkpoints.load_latest().update == 3
+
+
+def test_a_checkpoint_of_a_copy_that_was_not_changed_is_of_another_run(make_run, tmp_path):
+    run = make_run(updates=2)
+    train(run)
+    copy = RunDirectory(shutil.copytree(run.path, tmp_path / "copy"))
+    train(with_updates(copy, 4))
+    assert copy.checkpoints.is_sound(4)
+    changed = run.config.updated({"updates": 4, "learning_rate": 0.1}, "test")
+    train(run.with_config(changed))
+    shutil.copy(copy.checkpoints.path(4), run.checkpoints.path(4))
+    assert not RunDirectory(run.path).checkpoints.is_sound(4)

@@ -128,10 +128,16 @@ class RunDirectory:
             before = before.updated(old, CONFIG_FILE)
         if changed := differences(before, self.config):
             kept.append({"update": update, **changed})
-        new = content | {"config": vars(self.config)} | ({"changes": kept} if kept else {})
+        new = content | {"config": vars(self.config)}
+        if kept or lost:
+            new["changes"] = kept
         if encode(new) != encode(content):
             _write_config(self.path, new)
-        self.checkpoints.history = self.agents.history = _read_config(self.path)[1].history
+        self._read_history()
+
+    def _read_history(self) -> None:
+        _, about, _ = _read_config(self.path)
+        self.checkpoints.history = self.agents.history = about.history
 
     # ---- a training that writes here
 
@@ -139,6 +145,7 @@ class RunDirectory:
     def lock(self) -> Iterator[Lock]:
         """Let only this process write here; see `lock_folder`."""
         with lock_folder(self.path) as self._lock:
+            self._read_history()  # another process may have continued the run since it was opened
             yield self._lock
 
     def require_ours(self) -> None:
@@ -164,8 +171,9 @@ class RunDirectory:
             self.agents.make_folder()
         self.checkpoints.cut_back(update)
         self.agents.cut_back(update)
-        lost, *_ = [file.cut_back(update) for file in self.line_files]  # one metrics line an update
-        return lost
+        for file in (self.episodes, self.evaluations):
+            file.cut_back(update)
+        return self.metrics.cut_back(update)  # it has one line per update
 
     @contextlib.contextmanager
     def noting_failure(self) -> Iterator[None]:

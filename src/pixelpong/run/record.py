@@ -266,23 +266,28 @@ class _Known:
     def read(self, path: Path) -> Record:
         """The current record of a run."""
         with self._lock:
-            # The newest is last, and what was not asked for in a long time is forgotten.
             entry = self._records.pop(path, None) or (threading.Lock(), Seen(path), [None, None])
-            self._records[path] = entry
-            while len(self._records) > 1 and self._is_much():
-                del self._records[next(iter(self._records))]
+            self._records[path] = entry  # the last one is the one that was asked for last
         lock, seen, newest = entry
         with lock:
             files = "config.json", "metrics.jsonl", "evaluations.jsonl", FAILURE_FILE
             stamp = is_live(path), *(identify(path / name) for name in files)
             if newest[0] != stamp:
                 newest[:] = stamp, Record(path, seen)
+                self._forget()
             record: Record = newest[1]
             return record
 
-    def _is_much(self) -> bool:
-        sizes = [len(seen.table) for _, seen, _ in self._records.values()]
-        return len(sizes) > MAX_RUNS or sum(sizes) > MAX_ROWS
+    def _forget(self) -> None:
+        """Forget what was not asked for in a long time, if there is much."""
+        with self._lock:
+            sizes = {path: len(seen.table) for path, (_, seen, _) in self._records.items()}
+            rows = sum(sizes.values())
+            for path in [*sizes][:-1]:
+                if len(self._records) <= MAX_RUNS and rows <= MAX_ROWS:
+                    break
+                rows -= sizes[path]
+                del self._records[path]
 
 
 def identify(path: Path) -> tuple[int, ...]:
