@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pixelpong.agent.choice import open_agent
+from pixelpong.agent.choice import open_agent, settle_update
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Controller
 from pixelpong.env.duel import LEFT, MAX_FRAMES, MODE, RIGHT, DuelEmulator
@@ -55,6 +55,7 @@ def find_player(word: str) -> Player:
     """Load one player."""
     if word == BUILTIN or word in SCRIPTS:
         return Player(word, SCRIPTS.get(word), hashlib.sha256(word.encode()).hexdigest())
+    word = settle_update(word, (BUILTIN, *SCRIPTS))
     _, agent = open_agent(word, others=(BUILTIN, *SCRIPTS))
     return Player(word, agent, fingerprint(agent.params))
 
