@@ -191,7 +191,11 @@ class Session:
 
     def _write_evaluation(self, found: Evaluation, seconds: float) -> Evaluation:
         update, timing = self.learner.progress.update, {"wall_seconds": seconds}
-        self._evaluation = dataclasses.replace(found, update=update, timing=timing)
+        game = self.config.protocol
+        about = game.to_dict() | {"seed": self.config.seed}
+        self._evaluation = dataclasses.replace(
+            found, update=update, protocol=str(game), timing=timing, about=about
+        )
         self._run.evaluations.append(self._evaluation.to_dict())
         self._saved_update = -1  # the saved checkpoint has no score yet
         return self._evaluation

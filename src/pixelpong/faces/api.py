@@ -16,9 +16,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pixelpong.config import OPTIONS, Config, Option, require_used
+from pixelpong.config import OPTIONS, Config, require_used
 from pixelpong.config.presets import load_preset, read_toml
 from pixelpong.errors import ConfigError, PixelpongError, expected, number_of
+from pixelpong.faces.checks import checked
 from pixelpong.faces.looking import dashboard, export, play, plot, record, runs, version, watch
 from pixelpong.faces.report import Result, count, describe_tournament, describe_trainings
 from pixelpong.faces.training import Stopped, resume, stoppable, train
@@ -36,6 +37,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@checked
 def evaluate(
     agent: str | Path | Run | Policy = "package",
     episodes: Positive = 100,
@@ -48,11 +50,14 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate an agent: play a number of episodes and report the mean return.
 
+    In Python, the agent may also be a `Run` or a `Policy`.
+
     Args:
         agent: a run (a directory, a name in ``runs``, or ``"latest"``), an agent's file, or
-            ``"package"``, ``"beginner"``, ``"club"``, ``"strong"``, ``"champion"``, or a `Policy`.
+            ``"package"``, ``"beginner"``, ``"club"``, ``"strong"``, ``"champion"``.
         episodes: number of episodes.
-        checkpoint: which agent of a run: ``"best"``, ``"latest"`` or an update.
+        checkpoint: which agent of a run: ``"best"``, ``"latest"`` or an update; if that update has
+            no saved agent, the closest one that has.
         sampled: draw the actions, as in training, instead of taking the most probable ones.
         seed: seed of the episodes; greedy and sampled play of a seed have the same sticky frames.
         in_gymnasium: play in Gymnasium's own, slower ``ALE/Pong-v5``, which accepts no options.
@@ -75,8 +80,6 @@ def evaluate(
     from pixelpong.faces.policy import Policy
     from pixelpong.play.worker import make_worker
 
-    episodes = Option("episodes", Positive, 100).check(episodes, "evaluate")
-    seed = OPTIONS["seed"].check(seed, "evaluate")
     policy = agent if isinstance(agent, Policy) else Policy.load(agent, checkpoint)
     if in_gymnasium and options:
         got = ", ".join(options)
@@ -94,19 +97,15 @@ def evaluate(
                     is_greedy=not sampled, tell=tell,
                 )  # fmt: skip
                 found = evaluation.describe_games(played, seed)
-    protocol = config.protocol
-    about = {
+    about = config.protocol.to_dict() | {
         "agent": policy.name,
         "update": policy.about.get("update"),
         "sampled": sampled,
-        "environment": protocol.environment,
         "in_gymnasium": in_gymnasium,
-        "frame_skip": list(protocol.frame_skips),
-        "sticky": protocol.sticky,
         "seed": seed,
         "episodes": episodes,
     }
-    return dataclasses.replace(found, about=about)
+    return dataclasses.replace(found, protocol=str(config.protocol), about=about)
 
 
 def _configure(policy: Policy, options: dict[str, Any]) -> Config:
@@ -241,6 +240,7 @@ def sweep(
     return result
 
 
+@checked
 def verify(
     *,
     presets: str = "fast,classic",

@@ -75,9 +75,9 @@ _SIGNS = {  # the panels of the health plot: columns of the metrics, and their t
 _ACTIONS = {"ppo": 3, "reinforce": 2}
 
 
-def plot(runs: Sequence[Record], kind: str, path: Path | None) -> Path:
-    """Draw runs into a file, by default in the first run; the suffix chooses the format."""
-    file = path or runs[0].path / "plots" / f"{kind}.png"
+def plot(runs: Sequence[Record], kind: str, path: Path | None, folder: Path = Path()) -> Path:
+    """Draw runs into a file, by default in a `folder`; the suffix chooses the format."""
+    file = path or folder / "plots" / f"{kind}.png"
     if path is not None:
         require_place(path)
     content = draw_plot(runs, kind, file.suffix.lower().removeprefix("."))
@@ -249,7 +249,8 @@ def _finish(figure: Figure, what: str, settings: Settings) -> Figure:
         figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=9)
     else:
         config = setting.config
-        title = f"{what} of {name} ({config.preset} on {config.environment})"
+        rules = textwrap.fill(f"{config.preset} on {config.protocol}", 90)
+        title = f"{what} of {name} ({rules})"
     figure.suptitle(title, fontsize=13)
     return figure
 

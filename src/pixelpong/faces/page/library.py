@@ -81,20 +81,27 @@ class Library:
             "is_live": any(record.is_live for record in found),
         }
 
-    def reel(self, run_id: str, which: str) -> dict[str, Any]:
+    def reel(self, run_id: str, which: str, seed: int = 0, episode: int = 0) -> dict[str, Any]:
         """A game of a saved agent (`pixelpong.faces.look.reel`), played now or recently."""
+        if max(seed, episode) >= 2**53:
+            raise RunError("The number of the seed or of the game is too large.")
         path = self._find(run_id)
         found, _ = find_agents(path)
         if which not in found.files:
             listed = ", ".join(found.files) or "none yet"
             raise RunError(f"There is no agent with this name. Saved: {listed}.")
         with self._lock:
-            return self._reels(path, which, tuple(map(identify, found.files[which])))
+            stamp = tuple(map(identify, found.files[which]))
+            return self._reels(path, which, seed, episode, stamp)
 
-    def _make_reel(self, path: Path | None, which: str, stamp: Any) -> dict[str, Any]:
+    def _make_reel(
+        self, path: Path | None, which: str, seed: int, episode: int, stamp: Any
+    ) -> dict[str, Any]:
         """A new reel; `stamp` changes with the agent."""
         try:
-            made: dict[str, Any] = self._pool.submit(play_and_explain, path, which).result()
+            made: dict[str, Any] = self._pool.submit(
+                play_and_explain, path, which, seed, episode
+            ).result()
             return made
         except BrokenProcessPool:
             if not self._is_closed:
@@ -134,10 +141,10 @@ class Library:
         return {self.id_of(path): path for path in [*paths, *own]}
 
 
-def play_and_explain(path: Path | None, which: str) -> dict[str, Any]:
+def play_and_explain(path: Path | None, which: str, seed: int, episode: int) -> dict[str, Any]:
     """The reel of a greedy game; `path` is a run or an agent's file, None the package."""
-    run, agent = open_agent(path, which)
-    return make_reel(agent, run.config.seed if run else 0)
+    _, agent = open_agent(path, which)
+    return make_reel(agent, seed, episode)
 
 
 @functools.lru_cache(8)
