@@ -17,7 +17,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import math
+import os
+import sys
 import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -258,11 +261,36 @@ def _finish(figure: Figure, what: str, settings: Settings) -> Figure:
 @contextlib.contextmanager
 def house_style() -> Iterator[None]:
     """While inside, draw in our style, whatever the user's own settings are."""
+    _load_matplotlib()
     import matplotlib.style
 
     with matplotlib.style.context(_STYLE, after_reset=True), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # in a run's name
         yield
+
+
+def _load_matplotlib() -> None:
+    """Import matplotlib without what it needs for windows: here it only draws to files.
+
+    A notebook names its own backend in the environment, also for programs that it starts, and
+    matplotlib refuses a name that it does not know. So it is imported without that name and gets
+    it afterwards, if it knows it. If its folder cannot be written, it says so in its log, and uses
+    a temporary one.
+    """
+    if "matplotlib" in sys.modules:
+        return
+    log, backend = logging.getLogger("matplotlib"), os.environ.pop("MPLBACKEND", None)
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        import matplotlib.font_manager
+    finally:
+        log.setLevel(level)
+        if backend is not None:
+            os.environ["MPLBACKEND"] = backend
+    if backend:
+        with contextlib.suppress(ValueError):
+            matplotlib.rcParams["backend"] = backend
 
 
 def new_figure(width: float, height: float) -> Figure:
