@@ -147,8 +147,8 @@ def tournament(
         workers: processes to play in; by default one per core.
     """
     from pixelpong.run.files import require_place, write_whole
-    from pixelpong.tournament.games import Rules, find_players
-    from pixelpong.tournament.tournament import carry_out, summarize
+    from pixelpong.tournaments.games import Rules, find_players
+    from pixelpong.tournaments.tournament import carry_out, summarize
 
     rules, played = Rules(seed, not sampled, points), []
     error: PixelpongError | Stopped | None = None
@@ -202,9 +202,9 @@ def sweep(
     from pixelpong.agent.choice import settle_opponent
     from pixelpong.faces import plots
     from pixelpong.run.directory import lock_folder
-    from pixelpong.sweep.grid import make_grid
-    from pixelpong.sweep.jobs import open_place, run_jobs
-    from pixelpong.sweep.sweep import create_sweep, find_left, read_sweep, sum_up
+    from pixelpong.sweeps.grid import make_grid
+    from pixelpong.sweeps.jobs import open_place, run_jobs
+    from pixelpong.sweeps.sweep import create_sweep, find_left, read_sweep, sum_up
 
     path = Path(grid) if grid is not None and Path(grid).is_dir() else None
     if path and (options or seeds or out):
@@ -260,7 +260,7 @@ def verify(
         seed: seed of the training.
         options: of the environment.
     """
-    from pixelpong.verify import NUM_FRAMES, compare_ways, compare_with_ale
+    from pixelpong.verification import NUM_FRAMES, compare_ways, compare_with_ale
 
     names = [OPTIONS["engine"].check(name, "--engines") for name in engines.split(",")]
     changes = {"updates": updates, "batch_size": batch_size, "seed": seed}

@@ -34,7 +34,7 @@ from pixelpong.errors import (
     on_one_line,
 )
 from pixelpong.faces import api
-from pixelpong.sweep.grid import NOT_SWEPT
+from pixelpong.sweeps.grid import NOT_SWEPT
 
 EXIT_INTERRUPTED = 130
 

@@ -63,7 +63,7 @@ def runs(*words: str | Path | Run, sort: Order = "age") -> Result:
 def _sum_up(path: Path) -> dict[str, Any]:
     """A sweep as one line in a list of runs."""
     from pixelpong.run.record import records
-    from pixelpong.sweep.sweep import summarize
+    from pixelpong.sweeps.sweep import summarize
 
     inside = records(path)
     found = summarize(inside)

@@ -34,7 +34,7 @@ from pixelpong.errors import ConfigError, RunError, expected, on_one_line
 from pixelpong.machine import require
 from pixelpong.run.files import require_place, write_whole
 from pixelpong.run.record import Record
-from pixelpong.sweep.sweep import Setting, make_settings, seconds_of
+from pixelpong.sweeps.sweep import Setting, make_settings, seconds_of
 
 Figure = Any  # a matplotlib Figure; the library is an extra, and may be missing
 Line = tuple[NDArray[Any], NDArray[Any]]  # of one seed: steps [N], ascending, and values [N]

@@ -30,8 +30,8 @@ from pixelpong.faces.page.health import assess
 from pixelpong.processes import Processes
 from pixelpong.run.names import is_run, list_runs
 from pixelpong.run.record import Record, identify, list_sweeps
-from pixelpong.sweep.grid import varied
-from pixelpong.sweep.sweep import make_settings
+from pixelpong.sweeps.grid import varied
+from pixelpong.sweeps.sweep import make_settings
 
 REELS_KEPT = 20  # the newest, in memory; one takes about a megabyte
 MAX_ROWS = 1000  # of columns: more than a chart is wide in pixels

@@ -1,7 +1,7 @@
 """The players of a tournament, and their games.
 
 builtin                      the game's own player, always on the left
-perfect, person, predictor   scripts (`pixelpong.tournament.scripts`)
+perfect, person, predictor   scripts (`pixelpong.tournaments.scripts`)
 champion, FILE               agents: from the package, from a file
 RUN, RUN@100                 agents: the best of a run, that of an update
 
@@ -26,7 +26,7 @@ from pixelpong.errors import ConfigError, expected
 from pixelpong.items import BUILTIN, STAY
 from pixelpong.run.arrays import fingerprint
 from pixelpong.seeding import make_rng
-from pixelpong.tournament.scripts import SCRIPTS, Script
+from pixelpong.tournaments.scripts import SCRIPTS, Script
 
 
 @dataclass(frozen=True)
