@@ -26,7 +26,7 @@ from records import made_by, to_text
 import pixelpong
 from pixelpong.faces.plots import COLOURS, DASHES, house_style, new_figure, render
 from pixelpong.machine import collect_versions, describe_machine
-from pixelpong.sweep.grid import read_seeds
+from pixelpong.sweeps.grid import read_seeds
 
 HERE = Path(__file__).parent
 POINTS = 24

@@ -25,9 +25,9 @@ from pixelpong.engines import never
 from pixelpong.items import BUILTIN
 from pixelpong.machine import count_cores
 from pixelpong.run.directory import RunDirectory
-from pixelpong.tournament.games import Player, Rules, find_player
-from pixelpong.tournament.scripts import SCRIPTS
-from pixelpong.tournament.tournament import carry_out, summarize
+from pixelpong.tournaments.games import Player, Rules, find_player
+from pixelpong.tournaments.scripts import SCRIPTS
+from pixelpong.tournaments.tournament import carry_out, summarize
 
 KILOBYTES = {"beginner": 50, "club": 60, "strong": 110, "champion": 745}
 """Of their first layers; all four files are to take less than a megabyte."""

@@ -9,6 +9,14 @@ The public names, most used first::
     for event in pixelpong.training("fast"): ...   the same, event by event
     pixelpong.Run("runs/fast-001").plot()           a run: .plot(), .replay(), .metrics()
     pixelpong.evaluate("package", episodes=20)      how well an agent plays, with an interval
+    pixelpong.runs("runs/fast-001")                 what it has reached, its hashes; or all runs
+    pixelpong.plot("latest", out="curve.svg")       its picture in a file
+    pixelpong.record("latest", episode=2)           the film of a game in a file
+    pixelpong.export("latest")                      its agent in a file
+    pixelpong.dashboard()                           the page, until Ctrl-C; `watch` opens one game
+    pixelpong.sweep(seeds="0-4")                    several trainings
+    pixelpong.tournament("club", "champion")        agents against each other
+    pixelpong.verify()                              whether the bits are the same here
 
     policy = pixelpong.Policy.load("package")       an agent that acts on observations
     env = pixelpong.make_env()                      an exact Pong, as a Gymnasium environment
@@ -37,9 +45,18 @@ if TYPE_CHECKING:
     from pixelpong.config.presets import preset_names as preset_names
     from pixelpong.errors import PixelpongError as PixelpongError
     from pixelpong.faces.api import evaluate as evaluate
+    from pixelpong.faces.api import sweep as sweep
+    from pixelpong.faces.api import tournament as tournament
+    from pixelpong.faces.api import verify as verify
     from pixelpong.faces.envs import make_env as make_env
     from pixelpong.faces.envs import make_two as make_two
     from pixelpong.faces.envs import make_vec as make_vec
+    from pixelpong.faces.looking import dashboard as dashboard
+    from pixelpong.faces.looking import export as export
+    from pixelpong.faces.looking import plot as plot
+    from pixelpong.faces.looking import record as record
+    from pixelpong.faces.looking import runs as runs
+    from pixelpong.faces.looking import watch as watch
     from pixelpong.faces.notebook import Run as Run
     from pixelpong.faces.policy import Policy as Policy
     from pixelpong.faces.training import resume as resume
@@ -52,6 +69,15 @@ _HOMES = {  # the module of each public name
     "training": "faces.training",
     "resume": "faces.training",
     "evaluate": "faces.api",
+    "sweep": "faces.api",
+    "tournament": "faces.api",
+    "verify": "faces.api",
+    "runs": "faces.looking",
+    "plot": "faces.looking",
+    "record": "faces.looking",
+    "export": "faces.looking",
+    "dashboard": "faces.looking",
+    "watch": "faces.looking",
     "Run": "faces.notebook",
     "Policy": "faces.policy",
     "Evaluation": "run.lines",

@@ -241,7 +241,11 @@ class Session:
         """Record an evaluation, unless a training that was killed since has recorded it."""
         self._run.require_ours()
         update, timing = self.learner.progress.update, {"wall_seconds": seconds}
-        found = dataclasses.replace(found, update=update, timing=timing)
+        game = self.config.protocol
+        about = game.to_dict() | {"seed": self.config.seed}
+        found = dataclasses.replace(
+            found, update=update, protocol=str(game), timing=timing, about=about
+        )
         if found != self._evaluation:  # the times do not count
             self._evaluation = found
             self._run.evaluations.append(found.to_dict())

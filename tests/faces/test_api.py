@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,9 +33,12 @@ def toy(tmp_path):
 
 def test_the_public_names_are_these():
     names = {
-        "Config", "Evaluation", "PixelpongError", "Policy", "Run", "evaluate", "load_preset",
-        "make_env", "make_two", "make_vec", "preset_names", "resume", "train", "training",
+        "Config", "Evaluation", "PixelpongError", "Policy", "Run", "dashboard", "evaluate",
+        "export", "load_preset", "make_env", "make_two", "make_vec", "plot", "preset_names",
+        "record", "resume", "runs", "sweep", "tournament", "train", "training", "verify", "watch",
     }  # fmt: skip
+    modules = {path.stem for path in Path(pixelpong.__file__).parent.iterdir()}
+    assert not names & modules, "importing the module would hide the function"
     assert {*pixelpong.__all__} == {*dir(pixelpong)} - {"__version__"} == names
     for name in names:
         assert not isinstance(getattr(pixelpong, name), types.ModuleType), name

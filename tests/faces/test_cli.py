@@ -25,7 +25,7 @@ from pixelpong.machine import count_cores
 from pixelpong.play.worker import Worker
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
-from pixelpong.sweep.sweep import create_sweep, read_sweep
+from pixelpong.sweeps.sweep import create_sweep, read_sweep
 
 TOY = [
     "--max-frames", "300", "--hidden", "10", "--batch-size", "2", "--engine", "serial",

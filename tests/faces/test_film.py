@@ -10,13 +10,19 @@ import signal
 import numpy as np
 import pytest
 from accidents import planted
+from toys import toy_config
 
+import pixelpong
 from pixelpong.agent.choice import Agents
 from pixelpong.agent.game import play_game
 from pixelpong.config.protocols import PROTOCOLS
 from pixelpong.errors import PixelpongError
+from pixelpong.faces import looking
 from pixelpong.faces.look import film as look
 from pixelpong.faces.look.film import draw_overlay, make_film
+from pixelpong.faces.look.reel import make_reel
+from pixelpong.faces.page.library import Library
+from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 
 av = pytest.importorskip("av", reason="films need the extra [video]")
@@ -132,14 +138,74 @@ def test_the_command_makes_the_film_that_was_asked_for(toy_runs, tmp_path, call,
     words = ["record", toy_runs["fast"], "--scale", "1", "--seconds", "2"]
     told = report(*words, "--checkpoint", "0", "--episode", "5", "--out", "film.gif")
     assert (told["bytes"], told["frames"]) == ((tmp_path / "film.gif").stat().st_size, 30)
-    assert told["title"] == "fast, update 0, greedy episode 5"
+    rules = "ALE/Pong-v5 with at most 300 frames"
+    assert told["title"] == f"fast, update 0: greedy episode 5, seed 0, {rules}"
     out = call(*words)[1]
     assert out.startswith(f"{toy_runs['fast']}/videos/update-")
-    said = r": 2\.0 s, fast, .* greedy episode 0, opponent .* agent after 29 steps\n"
+    said = r": 2\.0 s, fast, .* greedy episode 0, seed 0, .* opponent .* agent after 29 steps\n"
     assert re.search(said, out)
     # An agent without a run has no folder of its own.
     assert call("record", "champion", "--scale", "1", "--seconds", "0.1")[0] == 0
     assert {path.suffix for path in tmp_path.iterdir()} == {".gif", ".mp4"}
+
+
+@pytest.fixture(scope="module")
+def seeded(tmp_path_factory):
+    """A run whose own seed is 3, of an agent that wins some points and loses others."""
+    path = tmp_path_factory.mktemp("seeded") / "seeded"
+    run = RunDirectory.create(path, toy_config("classic", seed=3, updates=2, max_frames=3000))
+    train(run)
+    return path
+
+
+@pytest.mark.parametrize("seed", [0, 3, 7])
+def test_the_film_of_a_game_is_the_game_of_an_evaluation(seeded, report, seed):
+    """Whatever the run's own seed is: the film of the game that was lost can be had."""
+    found = pixelpong.evaluate(seeded, 4, seed=seed, engine="serial")
+    assert len({*found.returns}) > 1, "the games differ"
+    for episode in range(4):
+        words = ("--seed", seed, "--episode", episode, "--scale", 1, "--speed", 60)
+        told = report("record", seeded, *words, "--out", "film.gif")
+        lost, won = told["points"]
+        assert won - lost == found.returns[episode]
+        assert f"episode {episode}, seed {seed}," in told["title"]
+        assert make_reel(Agents.of_run(RunDirectory(seeded)).load(), seed, episode)["points"][
+            -1
+        ] == (lost, won)
+
+
+def test_record_watch_replay_and_the_page_begin_with_the_first_game_of_seed_0(
+    seeded, report, monkeypatch
+):
+    film = report("record", seeded, "--scale", 1, "--speed", 60, "--out", "film.gif")
+    asked = []
+    monkeypatch.setattr(looking, "_serve", lambda *words: asked.append(words[-1][-1]))
+    looking.watch(seeded)
+    looking.watch(seeded, episode=2)
+    looking.watch(pixelpong.Run(seeded), checkpoint=2, seed=5)
+    assert asked == ["", "0/2", "5/0"]
+    library = Library(seeded.parent)
+    first, other = (library.reel("seeded", "2", *game) for game in ((), (5, 2)))
+    library.close()
+    assert [(it["seed"], it["episode"]) for it in (first, other)] == [(0, 0), (5, 2)]
+    assert list(first["points"][-1]) == film["points"]
+    assert (
+        pixelpong.Run(seeded)
+        .replay(1, 2, seed=5, seconds=0.1)
+        .title.startswith(
+            "seeded, update 1: greedy episode 2, seed 5, ALE/Pong-v5 with at most 3,000 frames"
+        )
+    )
+
+
+def test_a_long_title_stays_in_the_picture(films):
+    rules = "ALE/Pong-v5 with frame skip 2, sticky 0.6, at most 3,000 frames"
+    moment = next(play_game(films["agent"], 3, explains_every=1))
+    title = f"fast-learning-rate-007, update 120: greedy episode 12, seed 12345, {rules}"
+    picture = np.asarray(draw_overlay(moment, films["agent"], title, 3))
+    head = picture[: look.TITLE * 3]
+    assert (head[:, -3 * 4 :] == look.PAPER).all(), "cut off at the edge"
+    assert (head != look.PAPER).any()
 
 
 def test_ctrl_c_leaves_what_was_there(toy_runs, tmp_path, call):

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
+import textwrap
 
 import pytest
 from toys import toy_evaluation
 
+import pixelpong
 from pixelpong.faces import plots
 from pixelpong.run.record import Record
 
@@ -59,6 +64,44 @@ def test_the_command_writes_in_the_run_or_the_file_that_is_named(fast, tmp_path,
     assert call("plot", fast.path) == (0, f"{default}\n", "")
     assert report("plot", fast.path, "--kind", "health", "--out", file) == {"file": str(file)}
     assert (default.is_file(), file.is_file()) == (True, True)
+
+
+@pytest.mark.parametrize("backend", ["module://nosuch.backend", "nosuch", "TkAgg"])
+def test_a_picture_needs_no_backend_and_no_folder_of_its_library(fast, tmp_path, backend):
+    """A notebook names its backend to the programs that it starts; a home may be read-only."""
+    no_folder = tmp_path / "file"
+    no_folder.touch()
+    surroundings = os.environ | {"MPLBACKEND": backend, "MPLCONFIGDIR": str(no_folder / "within")}
+    word = [sys.executable, "-m", "pixelpong", "plot", str(fast.path)]
+    done = subprocess.run(word, env=surroundings, capture_output=True, text=True, cwd=tmp_path)
+    file = fast.path / "plots/curve.png"
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{file}\n", "")
+    assert file.read_bytes() == plots.draw_plot([fast], "curve", "png")
+
+
+def test_the_backend_of_a_notebook_stays_the_one_that_it_named():
+    code = """
+        import os
+        from pixelpong.faces import plots
+        with plots.house_style():
+            plots.render(plots.new_figure(1, 1), "png")
+        import matplotlib
+        print(os.environ["MPLBACKEND"], matplotlib.get_backend())
+    """
+    words = [sys.executable, "-c", textwrap.dedent(code)]
+    surroundings = os.environ | {"MPLBACKEND": "pdf"}
+    done = subprocess.run(words, env=surroundings, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("pdf pdf\n", "")
+
+
+def test_a_sweeps_picture_is_in_the_folder_of_the_sweep(curves, tmp_path, call):
+    runs = [curves(f"sweep/{seed}", seed, [-20, -10]) for seed in range(2)]
+    assert runs[0].path.parent == tmp_path / "sweep"
+    (tmp_path / "sweep/sweep.csv").touch()
+    for words in (("sweep",), ("sweep", "sweep/0")):
+        assert call("plot", *words) == (0, "sweep/plots/curve.png\n", "")
+    assert call("plot", "sweep/1", "sweep") == (0, "sweep/1/plots/curve.png\n", "")
+    assert pixelpong.plot(runs[0].path, out=str(tmp_path / "a.svg")).facts["file"].endswith("a.svg")
 
 
 @pytest.mark.parametrize("name", ["_hidden", "a$b$c", "名前", "classic"])

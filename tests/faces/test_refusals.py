@@ -19,7 +19,7 @@ from toys import toy_evaluation
 import pixelpong
 from pixelpong import Config, PixelpongError, Policy, Run, evaluate, make_env, train
 from pixelpong.run.directory import RunDirectory
-from pixelpong.sweep.sweep import create_sweep
+from pixelpong.sweeps.sweep import create_sweep
 
 
 class Row(NamedTuple):

@@ -7,17 +7,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from checkpoint_files import make_checkpoint
 from hypothesis import given
 from hypothesis import strategies as st
 from toys import toy_config
 
 from pixelpong.agent import file as agents
-from pixelpong.agent.choice import Agents, open_agent
+from pixelpong.agent.choice import Agents, find_agents, open_agent, settle_update
 from pixelpong.agent.file import Agent, is_due
 from pixelpong.agent.game import play_game
 from pixelpong.errors import CheckpointError
+from pixelpong.faces.notebook import Run
+from pixelpong.faces.policy import Policy
 from pixelpong.learners import make_learner
-from pixelpong.loop import train
+from pixelpong.loop import Updated, train
 from pixelpong.run.arrays import decode_arrays, unsqueeze
 from pixelpong.run.directory import RunDirectory
 
@@ -64,6 +67,73 @@ def test_if_the_checkpoints_of_a_won_run_are_damaged_the_newest_saved_agent_is_s
     assert Agents.of_run(run).load("latest").about["update"] == 4
     with pytest.raises(CheckpointError, match="000006"):
         Agents.of_run(run).load("6")
+
+
+def found_in(run, which="best"):
+    return Agents.of_run(run).load(which).about["update"]
+
+
+def test_the_best_agent_of_a_run_that_learns_or_was_killed_is_the_newest(make_run, call):
+    """Only the untrained one has a checkpoint there, until the first is due."""
+    run = make_run(updates=9, save_agent_every=2, save_every=100, hidden=8)
+    best = []
+
+    def show(event):
+        if isinstance(event, Updated):
+            best.append(found_in(run))
+            if event.progress.update == 7:
+                raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        train(run, show)
+    assert best == [0, 2, 2, 4, 4, 6, 6]
+    assert run.checkpoints.updates()[0] == 0
+    for update in run.checkpoints.updates()[1:]:  # what a kill leaves
+        run.checkpoints.path(update).unlink()
+    assert (run.checkpoints.updates(), found_in(run)) == ([0], 6)
+    assert (Run(run.path).agent().about["update"], Policy.load(run.path).about["update"]) == (6, 6)
+    assert call("export", run.path, "--json")[1].count('"update": 6') == 1
+
+
+def test_a_high_mean_of_older_training_games_makes_no_agent_the_best(make_run):
+    run = make_run()
+    for update, score in ((0, None), (4, 15.0), (8, -3.0)):
+        run.checkpoints.save(make_checkpoint(update, score))
+    assert (run.checkpoints.find_best(), Agents.of_run(run).best) == (4, "8")
+
+
+def test_the_best_of_evaluated_agents_is_the_surest_whether_newer_ones_exist_or_not(make_run):
+    run = make_run(updates=9, evaluate_every=2, evaluate_episodes=5, save_every=1, hidden=8)
+    train(run)
+    lows = {line["update"]: line["ci95"][0] for line in run.evaluations.read()}
+    surest = max(lows, key=lambda update: (lows[update], update))
+    assert (found_in(run), found_in(run, "latest")) == (surest, 9)
+
+
+def test_the_best_agent_of_a_won_run_is_the_one_that_won(make_run):
+    run = make_run(updates=50, until_return=-21.0, save_agent_every=1, hidden=8, max_frames=4)
+    assert train(run).reason == "until_return"
+    (won,) = (line["update"] for line in run.evaluations.read() if line["is_won"])
+    assert found_in(run) == won > 0
+
+
+def test_a_number_means_the_closest_saved_update_and_one_line_says_which(make_run, call, capsys):
+    train(run := make_run(updates=6, save_agent_every=2, save_every=100, hidden=8))
+    assert run.list_agents() == [0, 2, 4, 6]
+    for asked, taken in ((3, 2), (5, 4), (100, 6), (4, 4), ("0004", 4)):
+        assert found_in(run, str(asked)) == taken
+        said = f"No agent was saved at update {asked}; this is update {taken}, the closest one"
+        assert capsys.readouterr().err == (
+            f"warning: {said} saved.\n" if asked in (3, 5, 100) else ""
+        )
+        assert find_agents(f"{run.path}@{asked}")[1] == find_agents(run.path, str(asked))[1]
+        capsys.readouterr()
+    code, out, err = call("evaluate", run.path, "--checkpoint", 3, "--episodes", 1)
+    assert (code, err.count("this is update 2"), out.count("update 2:")) == (0, 1, 1)
+    assert settle_update(f"{run.path}@100") == f"{run.path}@6"
+    for asked in ("-3", "best ", "4.0", "9" * 5000, "newest"):
+        with pytest.raises(CheckpointError, match="Saved: 0, 2, 4, 6, best, latest"):
+            found_in(run, asked)
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from pixelpong.items import ACTIONS, UP, Episode, Item
 from pixelpong.learn import network
 from pixelpong.play.player import Player
 from pixelpong.seeding import make_rng
-from pixelpong.verify import compare_with_ale
+from pixelpong.verification import compare_with_ale
 
 GAMES = ["Pong-v0", "ALE/Pong-v5"]
 

@@ -9,7 +9,9 @@ import pixelpong
 from pixelpong.engines import Engine
 from pixelpong.evaluation import bootstrap_interval, describe_games, play_games
 from pixelpong.learners.reinforce import ReinforceLearner
+from pixelpong.loop import train
 from pixelpong.play.worker import make_worker
+from pixelpong.run.lines import Evaluation
 
 
 @pytest.fixture
@@ -53,6 +55,44 @@ def test_the_interval_covers_the_true_mean_about_95_times_in_100():
         low, high = bootstrap_interval(rng.normal(3.0, 2.0, size=60), rng)
         hits += low <= 3.0 <= high
     assert 0.90 <= hits / 300 <= 0.98
+
+
+RULES = "ALE/Pong-v5 with frame skip 2, sticky 0.6, at most 400 frames"
+
+
+def test_an_evaluation_names_the_rules_that_were_played(toy_runs, call, report):
+    words = ["evaluate", toy_runs["fast"], "--episodes", 2, "--engine", "serial"]
+    rules = ["--sticky", 0.6, "--frame-skip", 2, "--max-frames", 400]
+    assert f"greedy play on {RULES}, seed 0\n" in call(*words, *rules)[1]
+    told = report(*words, *rules)
+    assert (told["protocol"], told["environment"]) == (RULES, "ALE/Pong-v5")
+    assert (told["frame_skip"], told["sticky"], told["max_frames"]) == ([2, 2], 0.6, 400)
+    assert "greedy play on ALE/Pong-v5 with at most 300 frames, seed 0\n" in call(*words)[1]
+    other = call(*words, "--environment", "Pong-v0", "--max-frames", 300)[1]
+    assert "greedy play on Pong-v0 with at most 300 frames" in other
+
+
+def test_whatever_shows_a_run_or_its_agent_names_its_rules(make_run, call, capsys):
+    own = {"frame_skip": 2, "sticky": 0.6, "max_frames": 400}
+    train(run := make_run(updates=2, evaluate_every=1, evaluate_episodes=2, **own))
+    (line, *_), (kept, *_) = run.evaluations.read(), run.evaluations.read(Evaluation)
+    assert line["protocol"] == kept.protocol == RULES
+    assert (line["frame_skip"], line["sticky"], line["max_frames"]) == ([2, 2], 0.6, 400)
+    assert f" on {RULES}\n" in repr(pixelpong.Run(run.path))
+    assert f" on {RULES}, update " in repr(pixelpong.Policy.load(run.path))
+    assert f"{RULES}\n" in call("runs", run.path)[1]
+    found = pixelpong.runs(run.path).to_dict()
+    assert found["protocol"] == found["greedy"]["protocol"] == RULES
+    assert f"preset classic, {RULES}, seed" in call("resume", run.path, "--updates", 3)[1]
+
+
+def test_an_exported_agent_is_named_after_its_run(make_run, call, tmp_path, monkeypatch):
+    (tmp_path / "runs").mkdir()
+    train(make_run("runs/v1.5", updates=1))
+    for word, name in (("latest", "v1.5"), ("v1.5@1", "v1.5"), ("club", "club")):
+        code, out, _ = call("export", word)
+        assert (code, out.split(":")[0]) == (0, f"{name}.safetensors")
+    assert pixelpong.export(pixelpong.Run("latest")).facts["file"] == "v1.5.safetensors"
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from pixelpong.learn.ppo import log_softmax
 from pixelpong.play.player import Player
 from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng
-from pixelpong.verify import compare_ways
+from pixelpong.verification import compare_ways
 
 PRESSED = {STAY: 1, UP: 4, DOWN: 5}
 

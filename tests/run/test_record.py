@@ -16,7 +16,7 @@ from pixelpong.faces.report import describe_runs
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.record import Record
-from pixelpong.sweep.sweep import create_sweep
+from pixelpong.sweeps.sweep import create_sweep
 
 
 def test_a_record_is_the_lines_of_the_files(toy_runs, mode):

@@ -14,7 +14,7 @@ from pixelpong.items import BUILTIN
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import LineFile
 from pixelpong.run.names import LATEST, find_run, require_new_name
-from pixelpong.tournament.scripts import SCRIPTS
+from pixelpong.tournaments.scripts import SCRIPTS
 
 
 def test_runs_without_a_name_are_numbered_beyond_all_that_are_there(toy, tmp_path, monkeypatch):

@@ -18,7 +18,7 @@ from pixelpong.faces import api, looking, plots
 from pixelpong.faces.notebook import Media
 from pixelpong.run.checkpoints import CheckpointStore
 from pixelpong.run.directory import RunDirectory
-from pixelpong.sweep.sweep import create_sweep, sum_up
+from pixelpong.sweeps.sweep import create_sweep, sum_up
 
 
 def write_config(run: Path, folder: Path, number: int) -> None:

@@ -20,10 +20,10 @@ from pixelpong.errors import RunError
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory, lock_folder
 from pixelpong.run.record import Record
-from pixelpong.sweep import jobs
-from pixelpong.sweep.grid import MAX_NAME, SAVE_EVERY, label_of, make_grid, name_trainings, varied
-from pixelpong.sweep.jobs import open_place, run_jobs
-from pixelpong.sweep.sweep import (
+from pixelpong.sweeps import jobs
+from pixelpong.sweeps.grid import MAX_NAME, SAVE_EVERY, label_of, make_grid, name_trainings, varied
+from pixelpong.sweeps.jobs import open_place, run_jobs
+from pixelpong.sweeps.sweep import (
     create_sweep,
     find_left,
     make_settings,

@@ -20,11 +20,19 @@ from pixelpong.env.preprocess import mirror
 from pixelpong.errors import WorkerError
 from pixelpong.items import BUILTIN, STAY
 from pixelpong.seeding import make_rng
-from pixelpong.tournament import games, ratings
-from pixelpong.tournament import tournament as tournaments_module
-from pixelpong.tournament.games import Played, Player, Rules, find_player, find_players, order, play
-from pixelpong.tournament.scripts import SCRIPTS, Script, find_ball
-from pixelpong.tournament.tournament import carry_out, summarize
+from pixelpong.tournaments import games, ratings
+from pixelpong.tournaments import tournament as tournaments_module
+from pixelpong.tournaments.games import (
+    Played,
+    Player,
+    Rules,
+    find_player,
+    find_players,
+    order,
+    play,
+)
+from pixelpong.tournaments.scripts import SCRIPTS, Script, find_ball
+from pixelpong.tournaments.tournament import carry_out, summarize
 
 SHORT = Rules(points=2, frames=1500)
 SLOW = Player("slow", functools.partial(Script, delay=20), "1" * 64)  # loses to everybody

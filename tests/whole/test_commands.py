@@ -26,8 +26,8 @@ from pixelpong.faces.page import server
 from pixelpong.faces.page.library import Library
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
-from pixelpong.sweep import jobs
-from pixelpong.sweep.sweep import create_sweep, find_left
+from pixelpong.sweeps import jobs
+from pixelpong.sweeps.sweep import create_sweep, find_left
 
 SHORTER = {
     "train --config": "--max-frames 300",

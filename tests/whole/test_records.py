@@ -18,7 +18,7 @@ from pixelpong.config.presets import load_preset
 from pixelpong.faces.api import sweep
 from pixelpong.faces.cli import parse
 from pixelpong.run.words import signed
-from pixelpong.sweep.grid import make_grid
+from pixelpong.sweeps.grid import make_grid
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "benchmarks"

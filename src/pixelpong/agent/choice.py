@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from pixelpong.errors import CheckpointError, ConfigError, on_one_line, warn
 from pixelpong.items import BUILTIN, HALF, SELF, Params
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.names import LATEST, find_run
+from pixelpong.run.record import Record
 
 NO_AGENT = (BUILTIN, SELF, HALF)  # words for opponents that are not names of agents
 PACKAGE = "package"  # in place of a run's name: the agents in the package
@@ -24,32 +26,54 @@ class Agents:
     """The agents of a run, of the package or in a file."""
 
     files: dict[str, list[Path]]  # by the agent's name, oldest first; the first sound file is read
-    best: str | None  # the name of the best
+    best: str | None  # the name of the best; None if there are no agents
     path: Path | None = None  # of the run or file
     run: RunDirectory | None = None
 
     @classmethod
     def of_run(cls, run: RunDirectory) -> Agents:
-        """The agents of a run, named by their updates."""
-        folders, best = (run.checkpoints, run.agents), run.checkpoints.find_best()
-        files = {str(it): [folder.path(it) for folder in folders] for it in run.list_agents()}
+        """The agents of a run, named by their updates.
+
+        The best is the one with the best evaluation, by the lower end of the interval. While none
+        has been evaluated, it is the newest: what an agent learned later counts for more than what
+        its predecessors scored in training.
+        """
+        updates, best = run.list_agents(), run.checkpoints.find_best()
+        if best is None or not run.checkpoints.is_evaluated(best):
+            best = max(updates, default=None)
+        folders = run.checkpoints, run.agents
+        files = {str(it): [folder.path(it) for folder in folders] for it in updates}
         return cls(files, None if best is None else str(best), run.path, run)
 
+    def choose(self, which: str) -> str:
+        """The name of an agent here: `which` itself, or the update closest to that number.
+
+        A line says so if the two differ. ``"best"`` and ``"latest"`` are names too.
+        """
+        if which in self.files or (self.files and which in ("best", "latest")):
+            return which
+        updates = [int(name) for name in self.files if name.isdecimal()]
+        if updates and re.fullmatch("[0-9]{1,15}", which):
+            closest = min(updates, key=lambda update: (abs(update - int(which)), update))
+            if closest != int(which):
+                what = f"No agent was saved at update {which}"
+                warn(f"{what}; this is update {closest}, the closest one saved.")
+            return str(closest)
+        listed = ", ".join([*self.files, "best", "latest"] if self.files else ["none"])
+        at = f"at update {which}" if which.isdecimal() else f"as {which!r}"
+        raise CheckpointError(on_one_line(f"No agent was saved {at}. Saved: {listed}."))
+
     def load(self, which: str = "best") -> Agent:
-        """Load an agent by name; ``"best"`` and ``"latest"`` are names too.
+        """Load an agent by a name or a number, see `choose`.
 
         If a run's file is damaged, the other file of the same update is read; failing that, in
         place of the best or the latest, the newest agent that can be read. A warning says so.
         """
-        order = [*self.files][::-1]
-        if which == "best" and self.best is not None:
+        which, order = self.choose(which), [*self.files][::-1]
+        if which == "best":
             order.sort(key=lambda name: name != self.best)
-        elif which not in ("best", "latest"):
-            order = [which] if which in self.files else []
-        if not order:
-            listed = ", ".join([*self.files, "best", "latest"] if self.files else ["none"])
-            at = f"at update {which}" if which.isdecimal() else f"as {which!r}"
-            raise CheckpointError(on_one_line(f"No agent was saved {at}. Saved: {listed}."))
+        elif which != "latest":
+            order = [which]
         problems = []
         for path in itertools.chain.from_iterable(self.files[name] for name in order):
             try:
@@ -65,35 +89,47 @@ class Agents:
 
 
 def find_agents(
-    word: str | Path | None, which: str = "best", others: Iterable[str] = ()
+    word: str | Path | Record | None, which: str = "best", others: Iterable[str] = ()
 ) -> tuple[Agents, str]:
     """Find where the agent is that a word names; return the agents there, and its name.
 
         agents/000120.safetensors   a file, of any origin
         package, champion, club     an agent in the package; None means the same as ``package``
-        fast-001, latest            a run's agent `which`, see `Agents.load`
-        fast-001@120                the run's agent of update 120
+        fast-001, latest            a run's agent `which`, see `Agents.choose`
+        fast-001@120                the run's agent of update 120, or the one closest to it
 
     Files take precedence over the package: ``./club`` is a path. `others` are words that the caller
     also accepts; an error suggests them.
     """
-    word = PACKAGE if word is None else word
+    word = PACKAGE if word is None else word.path if isinstance(word, Record) else word
+    if not isinstance(word, str | Path):
+        raise ConfigError(on_one_line(f"{word!r} is not an agent. Give a name, a path, or a Run."))
     name, at, named = str(word).rpartition("@")
     if at and not os.path.exists(word):  # raises no error for a name that is too long
         word, which = name, named
     is_file = os.path.isfile(word) or str(word).endswith(".safetensors")
     if (is_file or word in SHIPPED) and which not in ("best", word):
-        raise ConfigError(f"{word} is a single agent: leave out the checkpoint {which}.")
+        raise ConfigError(f"{word} has only one agent; the checkpoint {which} does not apply.")
     if is_file:
         return Agents({"best": [Path(word)]}, "best", Path(word)), which
     if word == PACKAGE or word in SHIPPED:
         files = {name: [SHIPPED_FOLDER / f"{name}.safetensors"] for name in SHIPPED}
         return Agents(files, SHIPPED[-1]), which if word == PACKAGE else str(word)
-    return Agents.of_run(RunDirectory(find_run(word, (PACKAGE, *SHIPPED, *others)))), which
+    found = Agents.of_run(RunDirectory(find_run(word, (PACKAGE, *SHIPPED, *others))))
+    return found, found.choose(which)
+
+
+def settle_update(word: str, others: Iterable[str] = ()) -> str:
+    """The word for an agent, with the update that it means: RUN@100 may become RUN@80."""
+    name, at, _ = word.rpartition("@")
+    if not at or os.path.exists(word):
+        return word
+    _, which = find_agents(word, others=others)
+    return f"{name}@{which}"
 
 
 def open_agent(
-    word: str | Path | None, which: str = "best", others: Iterable[str] = ()
+    word: str | Path | Record | None, which: str = "best", others: Iterable[str] = ()
 ) -> tuple[RunDirectory | None, Agent]:
     """Load the agent that a word names, see `find_agents`; also return its run if it has one."""
     found, which = find_agents(word, which, others)
@@ -107,6 +143,7 @@ def settle_opponent(word: str) -> str:
     """
     if word in NO_AGENT:
         return word
+    word = settle_update(word, NO_AGENT)
     _load_opponent(word)
     run, at, which = word.partition("@")
     if run == LATEST and not os.path.isfile(word):

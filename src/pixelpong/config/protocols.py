@@ -32,6 +32,33 @@ class Protocol:
         if self.frame_skips[0] > self.frame_skips[1]:
             raise ValueError("frame_skips in the wrong order")
 
+    def __str__(self) -> str:
+        """The name, and every rule that differs from those behind the name.
+
+        >>> print(find_protocol("ALE/Pong-v5"))
+        ALE/Pong-v5
+        >>> print(find_protocol("ALE/Pong-v5", 2, 0.6, 3000))
+        ALE/Pong-v5 with frame skip 2, sticky 0.6, at most 3,000 frames
+        """
+        named, (low, high) = PROTOCOLS[self.environment], self.frame_skips
+        skip = f"{low}" if low == high else f"{low} to {high}"
+        rules = {
+            "frame_skips": f"frame skip {skip}",
+            "sticky": f"sticky {self.sticky:g}",
+            "max_frames": f"at most {self.max_frames:,} frames",
+        }
+        changed = [it for name, it in rules.items() if getattr(self, name) != getattr(named, name)]
+        return f"{self.environment} with {', '.join(changed)}" if changed else self.environment
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rules as JSON."""
+        return {
+            "environment": self.environment,
+            "frame_skip": list(self.frame_skips),
+            "sticky": self.sticky,
+            "max_frames": self.max_frames,
+        }
+
     @property
     def max_frame_skip(self) -> int:
         """The largest number of frames per step."""

@@ -15,9 +15,10 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pixelpong.config import OPTIONS, Config, Option, require_used
+from pixelpong.config import OPTIONS, Config, require_used
 from pixelpong.config.presets import load_preset, read_toml
 from pixelpong.errors import ConfigError, PixelpongError, expected, number_of, warn
+from pixelpong.faces.checks import checked
 from pixelpong.faces.looking import dashboard, export, play, plot, record, runs, version, watch
 from pixelpong.faces.report import Result, count, describe_tournament, describe_trainings, tell
 from pixelpong.faces.training import Stopped, resume, stoppable, train
@@ -35,6 +36,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@checked
 def evaluate(
     agent: str | Path | Run | Policy = "package",
     episodes: Positive = 100,
@@ -47,11 +49,14 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate an agent: play a number of episodes and report the mean return.
 
+    In Python, the agent may also be a `Run` or a `Policy`.
+
     Args:
         agent: a run (a directory, a name in ``runs``, or ``"latest"``), an agent's file, or
-            ``"package"``, ``"beginner"``, ``"club"``, ``"strong"``, ``"champion"``, or a `Policy`.
+            ``"package"``, ``"beginner"``, ``"club"``, ``"strong"``, ``"champion"``.
         episodes: number of episodes.
-        checkpoint: which agent of a run: ``"best"``, ``"latest"`` or an update.
+        checkpoint: which agent of a run: ``"best"``, ``"latest"`` or an update; if that update has
+            no saved agent, the closest one that has.
         sampled: draw the actions, as in training, instead of taking the most probable ones.
         seed: seed of the episodes; greedy and sampled play of a seed have the same sticky frames.
         in_gymnasium: play in Gymnasium's own, slower ``ALE/Pong-v5``, which accepts no options.
@@ -74,8 +79,6 @@ def evaluate(
     from pixelpong.faces.policy import Policy
     from pixelpong.play.worker import make_worker
 
-    episodes = Option("episodes", Positive, 100).check(episodes, "evaluate")
-    seed = OPTIONS["seed"].check(seed, "evaluate")
     policy = agent if isinstance(agent, Policy) else Policy.load(agent, checkpoint)
     if in_gymnasium and options:
         got = ", ".join(options)
@@ -93,19 +96,15 @@ def evaluate(
                     is_greedy=not sampled, tell=tell,
                 )  # fmt: skip
                 found = evaluation.describe_games(played, seed)
-    protocol = config.protocol
-    about = {
+    about = config.protocol.to_dict() | {
         "agent": policy.name,
         "update": policy.about.get("update"),
         "sampled": sampled,
-        "environment": protocol.environment,
         "in_gymnasium": in_gymnasium,
-        "frame_skip": list(protocol.frame_skips),
-        "sticky": protocol.sticky,
         "seed": seed,
         "episodes": episodes,
     }
-    return dataclasses.replace(found, about=about)
+    return dataclasses.replace(found, protocol=str(config.protocol), about=about)
 
 
 def _configure(policy: Policy, options: dict[str, Any]) -> Config:
@@ -147,8 +146,8 @@ def tournament(
         workers: processes to play in; by default one per core.
     """
     from pixelpong.run.files import require_place, write_whole
-    from pixelpong.tournament.games import Rules, find_players
-    from pixelpong.tournament.tournament import carry_out, summarize
+    from pixelpong.tournaments.games import Rules, find_players
+    from pixelpong.tournaments.tournament import carry_out, summarize
 
     rules, played = Rules(seed, not sampled, points), []
     error: PixelpongError | Stopped | None = None
@@ -203,9 +202,9 @@ def sweep(
     from pixelpong.agent.choice import settle_opponent
     from pixelpong.faces import plots
     from pixelpong.run.directory import lock_folder
-    from pixelpong.sweep.grid import make_grid
-    from pixelpong.sweep.jobs import BEGINS, open_place, run_jobs
-    from pixelpong.sweep.sweep import create_sweep, find_left, find_sweep, read_sweep, sum_up
+    from pixelpong.sweeps.grid import make_grid
+    from pixelpong.sweeps.jobs import BEGINS, open_place, run_jobs
+    from pixelpong.sweeps.sweep import create_sweep, find_left, find_sweep, read_sweep, sum_up
 
     path = find_sweep(grid) if grid is not None and not Path(grid).is_file() else None
     if path and (options or seeds or out):
@@ -249,6 +248,7 @@ def sweep(
     return result
 
 
+@checked
 def verify(
     *,
     presets: str = "fast,classic",
@@ -268,7 +268,7 @@ def verify(
         seed: seed of the training.
         options: of the environment.
     """
-    from pixelpong.verify import NUM_FRAMES, compare_ways, compare_with_ale
+    from pixelpong.verification import NUM_FRAMES, compare_ways, compare_with_ale
 
     names = [OPTIONS["engine"].check(name, "--engines") for name in engines.split(",")]
     changes = {"updates": updates, "until_return": None, "batch_size": batch_size, "seed": seed}

@@ -36,7 +36,7 @@ from pixelpong.errors import (
 )
 from pixelpong.faces import api
 from pixelpong.faces.report import is_terminal
-from pixelpong.sweep.grid import NOT_SWEPT
+from pixelpong.sweeps.grid import NOT_SWEPT
 
 EXIT_INTERRUPTED = 130
 

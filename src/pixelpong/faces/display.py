@@ -82,7 +82,7 @@ class TrainingDisplay:
         self._is_verbose, self._target = config.verbose, config.until_return
         verb = f"resuming after update {progress.update}" if progress.update else "training"
         self._title = on_one_line(
-            f"{run.path}: {verb}, preset {config.preset}, {config.environment}, "
+            f"{run.path}: {verb}, preset {config.preset}, {config.protocol}, "
             f"seed {config.seed}, engine {config.engine}"
         )
         self._points = [*zip(*Record.read(run.path).curve(), strict=True)]

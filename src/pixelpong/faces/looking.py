@@ -11,19 +11,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pixelpong.errors import ConfigError
+from pixelpong.faces.checks import Length, Speed, checked
 from pixelpong.faces.report import Result, describe_facts, describe_runs
 from pixelpong.faces.training import stoppable
 from pixelpong.machine import collect_versions, count_cores, describe_machine, require
 from pixelpong.schema import Count, Meta
 
 if TYPE_CHECKING:
+    from pixelpong.agent.choice import Agents
+    from pixelpong.faces.notebook import Run
     from pixelpong.run.record import Record
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Order = Literal["age", "name", "return", "size"]  # of a list of runs
 
 
-def runs(*words: str | Path, sort: Order = "age") -> Result:
+@checked
+def runs(*words: str | Path | Run, sort: Order = "age") -> Result:
     """List runs, or show one run and verify the hashes of its checkpoints.
 
     Args:
@@ -35,10 +39,10 @@ def runs(*words: str | Path, sort: Order = "age") -> Result:
     from pixelpong.run.names import find_run
     from pixelpong.run.record import list_sweeps
 
-    words = tuple(dict.fromkeys(words)) or (RUNS_FOLDER,)
-    folders = [folder for folder in map(_find_folder, words) if folder]
-    if len(words) == 1 and not folders:
-        facts = _examine(find_run(words[0]))
+    places = list(dict.fromkeys(map(_path_of, words))) or [RUNS_FOLDER]
+    folders = [folder for folder in map(_find_folder, places) if folder]
+    if len(places) == 1 and not folders:
+        facts = _examine(find_run(places[0]))
         return Result(facts, describe_facts(facts), exit_code=1 if facts["damaged"] else 0)
     ranks: dict[str, Callable[[Record], Any]] = {
         "age": lambda it: -it.modified,
@@ -46,11 +50,11 @@ def runs(*words: str | Path, sort: Order = "age") -> Result:
         "return": lambda it: 99.0 if it.best_known is None else -it.best_known,
         "size": lambda it: -it.bytes,
     }
-    found = sorted(_find_records(words), key=lambda it: (ranks[sort](it), str(it.path)))
+    found = sorted(_find_records(places), key=lambda it: (ranks[sort](it), str(it.path)))
     sweeps = [_sum_up(path) for folder in folders for path in list_sweeps(folder)]
     facts = {"runs": [it.to_dict() for it in found], "sweeps": sweeps}
     if not found and not sweeps:
-        where = ", ".join(map(str, words))
+        where = ", ".join(map(str, places))
         return Result(facts, f"There are no runs in {where}; train one: pixelpong train")
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
     return Result(facts, describe_runs(facts, width))
@@ -59,7 +63,7 @@ def runs(*words: str | Path, sort: Order = "age") -> Result:
 def _sum_up(path: Path) -> dict[str, Any]:
     """A sweep as one line in a list of runs."""
     from pixelpong.run.record import records
-    from pixelpong.sweep.sweep import summarize
+    from pixelpong.sweeps.sweep import summarize
 
     inside = records(path)
     found = summarize(inside)
@@ -72,6 +76,13 @@ def _sum_up(path: Path) -> dict[str, Any]:
         "modified": max((it.modified for it in inside), default=0.0),
         **dict.fromkeys(("seed", "preset", "greedy", "estimated_return")),
     }
+
+
+def _path_of(word: str | Path | Run) -> str | Path:
+    """The path of a run that has been opened; any other word as it is."""
+    from pixelpong.run.record import Record
+
+    return word.path if isinstance(word, Record) else word
 
 
 def _find_folder(word: str | Path) -> Path | None:
@@ -131,44 +142,46 @@ def _examine(path: Path) -> dict[str, Any]:
     }
 
 
-def record(
-    agent: str | Path = "package",
+@checked
+def record(  # noqa: PLR0913 - a command with its options
+    agent: str | Path | Run = "package",
     *,
-    checkpoint: str = "best",
+    checkpoint: int | str = "best",
     episode: Count = 0,
+    seed: Count = 0,
     out: Path | None = None,
     overlay: bool = False,
     scale: Annotated[int, Meta(ge=1, le=10)] = 3,
-    speed: Annotated[float, Meta(ge=0.1, le=60)] = 1.0,
-    seconds: Annotated[float, Meta(ge=0.1, le=1_000_000)] | None = None,
+    speed: Speed = 1.0,
+    seconds: Length | None = None,
 ) -> Result:
     """Record a film of an agent's game (needs the extra [video]).
 
     Args:
-        agent, checkpoint: as `evaluate`; the game is greedy.
-        episode: number of the game, as in an evaluation.
+        agent, checkpoint, seed: as `evaluate`.
+        episode: number of the game, from 0; greedy evaluations of this seed have the same game.
         out: a .mp4 or .gif file; by default an MP4 in RUN/videos, or here if there is no run.
         overlay: also show what the agent sees and decides.
         scale: pixels of the film per pixel of the game; with the overlay at least 2.
         speed: playback speed; 1 is the game's own.
         seconds: length of the film; by default the whole game.
     """
-    from pixelpong.agent.choice import open_agent
+    from pixelpong.agent.choice import find_agents
     from pixelpong.agent.game import play_game
-    from pixelpong.faces.look.film import make_film
+    from pixelpong.faces.look.film import make_film, name_game
     from pixelpong.run.files import require_place
 
     if out:
         require_place(out)
-    run, found = open_agent(agent, checkpoint)
-    seed, name = (run.config.seed, run.path.name) if run else (0, str(agent))
-    update = found.about.get("update", 0)
+    agents, which = find_agents(agent, str(checkpoint))
+    found, run = agents.load(which), agents.run
+    file = f"update-{found.about.get('update', 0):06d}-seed-{seed}-episode-{episode}.mp4"
     folder = run.path / "videos" if run else Path()
     facts = make_film(
         found,
         functools.partial(play_game, found, seed, episode),
-        f"{name}, update {update}, greedy episode {episode}",
-        out or folder / f"update-{update:06d}-episode-{episode}.mp4",
+        name_game(_name_of(agents, agent), found, seed, episode),
+        out or folder / file,
         has_overlay=overlay,
         scale=scale,
         speed=speed,
@@ -179,8 +192,16 @@ def record(
     return Result(facts, f"{facts['file']}: {facts['seconds']:.1f} s, {facts['title']}, {score}")
 
 
+def _name_of(agents: Agents, word: str | Path | Run) -> str:
+    """The name of a run, an agent in the package or an agent's file, without its ending."""
+    if agents.run is not None:
+        return agents.run.path.name
+    return Path(str(word)).name.removesuffix(".safetensors")
+
+
+@checked
 def plot(
-    *runs: str | Path,
+    *runs: str | Path | Run,
     kind: Literal["curve", "health", "sweep"] = "curve",
     out: Path | None = None,
 ) -> Result:
@@ -189,27 +210,32 @@ def plot(
     Args:
         runs: runs or sweeps, each a directory, a name in ``runs``, or ``"latest"``.
         kind: kind of picture.
-        out: a .png, .svg or .pdf file; by default RUN/plots/KIND.png.
+        out: a .png, .svg or .pdf file; by default plots/KIND.png in the first run or sweep.
     """
     from pixelpong.faces import plots
 
-    if not (found := _find_records(runs)):
+    places = [_path_of(word) for word in runs]
+    if not (found := _find_records(places)):
         raise ConfigError("Name a run to plot, such as latest.")
-    file = plots.plot(found, kind, out)
+    file = plots.plot(found, kind, out, _find_folder(places[0]) or found[0].path)
     return Result({"file": str(file)}, str(file))
 
 
-def export(agent: str | Path, *, checkpoint: str = "best", out: Path | None = None) -> Result:
-    """Write an agent to a file, which other commands accept in place of a run.
+@checked
+def export(
+    agent: str | Path | Run, *, checkpoint: int | str = "best", out: Path | None = None
+) -> Result:
+    """Save an agent as a file that every other command accepts.
 
     Args:
         agent, checkpoint: as `evaluate`.
         out: a .safetensors file; by default named after the run.
     """
-    from pixelpong.agent.choice import open_agent
+    from pixelpong.agent.choice import find_agents
 
-    _, found = open_agent(agent, checkpoint)
-    path = out or Path(f"{Path(agent).stem}.safetensors")
+    agents, which = find_agents(agent, str(checkpoint))
+    found = agents.load(which)
+    path = out or Path(f"{_name_of(agents, agent)}.safetensors")
     if path.suffix != ".safetensors":
         raise ConfigError(f"An agent's file ends in .safetensors, but {path.name!r} does not.")
     size = found.write(path)
@@ -217,6 +243,7 @@ def export(agent: str | Path, *, checkpoint: str = "best", out: Path | None = No
     return Result(facts, f"{path}: {size:,} bytes")
 
 
+@checked
 def dashboard(
     runs_dir: str | Path = "runs",
     *,
@@ -235,44 +262,55 @@ def dashboard(
     _serve(Path(runs_dir), host, port, no_open)
 
 
+@checked
 def play(
-    agent: str | Path = "package",
+    agent: str | Path | Run = "package",
     *,
-    checkpoint: str = "best",
+    checkpoint: int | str = "best",
     host: str = "127.0.0.1",
     port: Port = 8080,
     no_open: bool = False,
 ) -> None:
     """Play against an agent in a browser (needs the extra [play]).
 
-    The arguments are those of `evaluate` and `dashboard`.
+    The arguments are those of `evaluate` and `dashboard`. If you name no agent, you begin against
+    ``"club"``, which you can beat; a menu has the others.
     """
-    _serve_game("play", agent, checkpoint, host, port, no_open)
+    _serve_game("play", agent, checkpoint, "", host, port, no_open)
 
 
+@checked
 def watch(
-    agent: str | Path = "package",
+    agent: str | Path | Run = "package",
     *,
-    checkpoint: str = "best",
+    checkpoint: int | str = "best",
+    episode: Count = 0,
+    seed: Count = 0,
     host: str = "127.0.0.1",
     port: Port = 8080,
     no_open: bool = False,
 ) -> None:
     """Watch an agent play in a browser, explained step by step (needs the extra [play]).
 
-    The arguments are those of `evaluate` and `dashboard`.
+    The arguments are those of `record` and `dashboard`.
+
+    Args:
+        episode: number of the game, from 0; greedy evaluations of this seed have the same game.
     """
-    _serve_game("watch", agent, checkpoint, host, port, no_open)
+    game = f"{seed}/{episode}" if seed or episode else ""
+    _serve_game("watch", agent, checkpoint, game, host, port, no_open)
 
 
-def _serve_game(view: str, agent: str | Path, checkpoint: str, *how: Any) -> None:
+def _serve_game(
+    view: str, agent: str | Path | Run, checkpoint: int | str, game: str, *how: Any
+) -> None:
     from pixelpong.agent.choice import find_agents
     from pixelpong.run.directory import RUNS_FOLDER
 
-    found, which = find_agents(agent, checkpoint)
+    found, which = find_agents(agent, str(checkpoint))
     found.load(which)  # so that an error is reported here, not on the page
     folder = found.run.path.parent if found.run else RUNS_FOLDER
-    _serve(folder, *how, view, (found.path, which))
+    _serve(folder, *how, view, (found.path, which, game))
 
 
 def _serve(runs_dir: Path, host: str, port: int, no_open: bool, *page: Any) -> None:

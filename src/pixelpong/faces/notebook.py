@@ -114,7 +114,7 @@ class Run(Record):
 
     def replay(self, checkpoint: int | str = "best", episode: int = 0, **how: Any) -> Media:
         """Have one of its agents play a game, and film it; see `Policy.replay`."""
-        return Policy.load(self, checkpoint).replay(episode, seed=self.config.seed, **how)
+        return Policy.load(self, checkpoint).replay(episode, **how)
 
     def _repr_html_(self) -> str:
         """The text of `repr` with the result in bold, and the learning curve if it can be drawn."""
@@ -127,7 +127,7 @@ class Run(Record):
     def __repr__(self) -> str:
         times = describe_times(self.training_seconds, self.total_seconds)
         rows = [
-            f"Run('{self.path}'): {self.config.preset} on {self.config.environment}",
+            f"Run('{self.path}'): {self.config.preset} on {self.config.protocol}",
             self.verdict,
             f"update {self.update}, {number_of(self.episodes, 'episode')}, "
             f"{number_of(self.steps, 'step')}{', ' * bool(times)}{times}",

@@ -17,7 +17,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import math
+import os
+import sys
 import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +34,7 @@ from pixelpong.errors import ConfigError, RunError, expected, on_one_line
 from pixelpong.machine import require
 from pixelpong.run.files import require_place, write_whole
 from pixelpong.run.record import Record
-from pixelpong.sweep.sweep import Setting, make_settings, seconds_of
+from pixelpong.sweeps.sweep import Setting, make_settings, seconds_of
 
 Figure = Any  # a matplotlib Figure; the library is an extra, and may be missing
 Line = tuple[NDArray[Any], NDArray[Any]]  # of one seed: steps [N], ascending, and values [N]
@@ -75,9 +78,9 @@ _SIGNS = {  # the panels of the health plot: columns of the metrics, and their t
 _ACTIONS = {"ppo": 3, "reinforce": 2}
 
 
-def plot(runs: Sequence[Record], kind: str, path: Path | None) -> Path:
-    """Draw runs into a file, by default in the first run; the suffix chooses the format."""
-    file = path or runs[0].path / "plots" / f"{kind}.png"
+def plot(runs: Sequence[Record], kind: str, path: Path | None, folder: Path = Path()) -> Path:
+    """Draw runs into a file, by default in a `folder`; the suffix chooses the format."""
+    file = path or folder / "plots" / f"{kind}.png"
     if path is not None:
         require_place(path)
     content = draw_plot(runs, kind, file.suffix.lower().removeprefix("."))
@@ -249,7 +252,8 @@ def _finish(figure: Figure, what: str, settings: Settings) -> Figure:
         figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=9)
     else:
         config = setting.config
-        title = f"{what} of {name} ({config.preset} on {config.environment})"
+        rules = textwrap.fill(f"{config.preset} on {config.protocol}", 90)
+        title = f"{what} of {name} ({rules})"
     figure.suptitle(title, fontsize=13)
     return figure
 
@@ -257,11 +261,36 @@ def _finish(figure: Figure, what: str, settings: Settings) -> Figure:
 @contextlib.contextmanager
 def house_style() -> Iterator[None]:
     """While inside, draw in our style, whatever the user's own settings are."""
+    _load_matplotlib()
     import matplotlib.style
 
     with matplotlib.style.context(_STYLE, after_reset=True), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # in a run's name
         yield
+
+
+def _load_matplotlib() -> None:
+    """Import matplotlib without what it needs for windows: here it only draws to files.
+
+    A notebook names its own backend in the environment, also for programs that it starts, and
+    matplotlib refuses a name that it does not know. So it is imported without that name and gets
+    it afterwards, if it knows it. If its folder cannot be written, it says so in its log, and uses
+    a temporary one.
+    """
+    if "matplotlib" in sys.modules:
+        return
+    log, backend = logging.getLogger("matplotlib"), os.environ.pop("MPLBACKEND", None)
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        import matplotlib.font_manager
+    finally:
+        log.setLevel(level)
+        if backend is not None:
+            os.environ["MPLBACKEND"] = backend
+    if backend:
+        with contextlib.suppress(ValueError):
+            matplotlib.rcParams["backend"] = backend
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -29,9 +29,11 @@ from pixelpong.agent.file import Agent
 from pixelpong.env.preprocess import BACKGROUND_REDS
 from pixelpong.errors import ConfigError, Interrupted, expected
 from pixelpong.evaluation import summarize
+from pixelpong.faces.checks import Length, Speed, checked
 from pixelpong.play.networks import GREEDY, Explanation
 from pixelpong.run.lines import Evaluation
 from pixelpong.run.words import signed
+from pixelpong.schema import Count
 from pixelpong.seeding import make_rng
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ class Policy:
         self.reset()
 
     @classmethod
+    @checked
     def load(cls, what: str | Path | Run = "package", checkpoint: int | str = "best") -> Policy:
         """Load an agent by name.
 
@@ -81,12 +84,8 @@ class Policy:
         """
         from pixelpong.agent.choice import open_agent
 
-        word = getattr(what, "path", what)
-        if not isinstance(word, str | Path):
-            advice = "give the name or the path of an agent or a run, or a Run"
-            raise ConfigError(expected("an agent", repr(what), advice))
-        run, agent = open_agent(word, str(checkpoint))
-        return cls(agent, str(word if run is None else run.path))
+        run, agent = open_agent(what, str(checkpoint))
+        return cls(agent, str(what if run is None else run.path))
 
     def reset(self) -> None:
         """Start an episode: forget the previous frame."""
@@ -146,6 +145,9 @@ class Policy:
         frames = np.asarray(observation)
         frames = frames if frames.ndim == 4 else frames[None]
         before = [None] * len(frames) if state is None else state
+        for name, given in ("state", before), ("episode_start", episode_start):
+            if given is not None and len(given) != len(frames):
+                raise ConfigError(f"There are {len(frames)} frames, so {name} has as many entries.")
         after = []
         for place, frame in enumerate(frames):
             begins = episode_start is not None and episode_start[place]
@@ -183,15 +185,16 @@ class Policy:
                 tell(number + 1)
         return summarize(returns, steps, seed)
 
+    @checked
     def replay(
         self,
-        episode: int = 0,
+        episode: Count = 0,
         *,
-        seed: int = 0,
+        seed: Count = 0,
         sampled: bool = False,
         overlay: bool = True,
-        speed: float = 1.0,
-        seconds: float | None = 20.0,
+        speed: Speed = 1.0,
+        seconds: Length | None = 20.0,
     ) -> Media:
         """Film a game of an evaluation.
 
@@ -204,13 +207,12 @@ class Policy:
             seconds: length of the film; None for the whole game, about 20 MB.
         """
         from pixelpong.agent.game import play_game
-        from pixelpong.faces.look.film import make_film
+        from pixelpong.faces.look.film import make_film, name_game
         from pixelpong.faces.notebook import Media
 
-        agent, how = self._agent, "sampled" if sampled else "greedy"
+        agent = self._agent
         play = functools.partial(play_game, agent, seed, episode, is_greedy=not sampled)
-        name, update = Path(self.name).name, self.about.get("update", 0)
-        title = f"{name}, update {update}, {how} episode {episode}"
+        title = name_game(Path(self.name).name, agent, seed, episode, is_greedy=not sampled)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "replay.mp4"
             make_film(
@@ -220,7 +222,7 @@ class Policy:
             return Media(path.read_bytes(), title)
 
     def __repr__(self) -> str:
-        words = [f"{self.algorithm} on {self.protocol.environment}"]
+        words = [f"{self.algorithm} on {self.protocol}"]
         if "update" in self.about:
             words.append(f"update {self.about['update']}")
         if self.about.get("estimated_return") is not None:

@@ -238,6 +238,7 @@ def describe_facts(facts: Facts) -> str:
         "result": facts["verdict"],
         "run": facts["run"],
         "preset": f"{facts['preset']}, seed {facts['seed']}",
+        "protocol": facts["protocol"],
         "changed": _listed(changed) or "nothing",
         "progress": f"update {facts['update']}, {number_of(facts['steps'], 'step')}, "
         f"{number_of(facts['episodes'], 'episode')}",

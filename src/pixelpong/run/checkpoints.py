@@ -110,6 +110,10 @@ class CheckpointStore(NumberedFiles):
         """The update with the highest score, the newest if several tie; it may be damaged."""
         return max(self.updates(), key=self._rank, default=None)
 
+    def is_evaluated(self, update: int) -> bool:
+        """Whether the score of a checkpoint is that of an evaluation."""
+        return self._rank(update)[0]
+
     def _rank(self, update: int) -> tuple[bool, float, int]:
         """A sort key: evaluations above means of training episodes, then score, then update."""
         try:

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from io import BufferedReader, FileIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pixelpong.errors import RunError, number_of, refusing
 from pixelpong.run.files import open_to_read, open_to_write
 from pixelpong.run.words import signed
-from pixelpong.schema import Count, Return, Seconds, convert, decode
+from pixelpong.schema import Count, Meta, Return, Seconds, convert, decode
 
 FILE_LIMIT = 1 << 32  # bytes of a file, some six million updates
 LINE_LIMIT = 1 << 24  # bytes of a line: an evaluation of two million games
@@ -47,12 +47,13 @@ class Evaluation:
     returns: tuple[Return, ...]  # each game's, in order
     mean_steps: float  # decisions per game
     update: Count = 0  # of the training, at which it was played
+    protocol: Annotated[str, Meta(max_length=200)] = ""  # the rules that were played, in words
     target: Return | None = None  # the mean return to reach, if there was one
     is_won: bool = False  # whether a test of games before these was passed
     test_return: Return | None = None  # the mean return of those games
     test_games: Count = 0
     timing: dict[str, Seconds] = field(default_factory=dict, compare=False)
-    # Which agent played where, how and with which seed, if known.
+    # The rules and the seed; if a command played the games, also which agent played them, and how.
     about: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
@@ -82,10 +83,10 @@ class Evaluation:
         """Mean, interval and number of games, after a line about the agent if it is known."""
         line = f"mean return {self.found} of {self.mean_steps:,.0f} steps{self.tested}"
         about = self.about
-        if not about:
+        if "agent" not in about:
             return line
         how = "sampled" if about["sampled"] else "greedy"
-        where = f"{about['environment']}{' in Gymnasium' * about['in_gymnasium']}"
+        where = self.protocol + (" in Gymnasium" if about["in_gymnasium"] else "")
         agent = f"{about['agent']}, update {about['update']}"
         lines = [f"{agent}: {how} play on {where}, seed {about['seed']}", line]
         if how == "greedy" and about["sticky"] == 0 and len(set(about["frame_skip"])) == 1:
@@ -110,7 +111,16 @@ class Evaluation:
 
     def in_short(self) -> dict[str, Any]:
         """The evaluation as JSON, without the single returns."""
-        own = ("update", "mean_return", "std", "ci95", "target", "is_won", "total_seconds")
+        own = (
+            "update",
+            "protocol",
+            "mean_return",
+            "std",
+            "ci95",
+            "target",
+            "is_won",
+            "total_seconds",
+        )
         return {name: getattr(self, name) for name in own} | {"games": len(self.returns)}
 
 

@@ -230,6 +230,7 @@ class Record:
             "run": str(self.path),
             **{name: getattr(self, name) for name in _LISTED},
             "preset": config and config.preset,
+            "protocol": config and str(config.protocol),
             "seed": config and config.seed,
             "target": config and config.until_return,
             "greedy": greedy and greedy.in_short(),

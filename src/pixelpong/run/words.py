@@ -6,15 +6,17 @@ from decimal import ROUND_HALF_UP, Decimal
 
 
 def signed(value: float | None, digits: int = 1) -> str:
-    """Format a return with its sign; None is a dash. Halves are rounded up, as on the page.
+    """Format a return with its sign, unless it is 0; None is a dash.
+
+    Halves are rounded up. The page has the same signs and the same rounding.
 
     >>> signed(18.25), signed(-3.0, 2), signed(-0.04), signed(None)
-    ('+18.3', '−3.00', '+0.0', '–')
+    ('+18.3', '−3.00', '0.0', '–')
     """
     if value is None:
         return "–"
     rounded = Decimal(float(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
-    return f"{rounded:+z.{digits}f}".replace("-", "−")
+    return f"{rounded:+.{digits}f}".replace("-", "−") if rounded else f"{0:.{digits}f}"
 
 
 def duration(seconds: float) -> str:

@@ -65,6 +65,12 @@ ACTIONS = {UP: INK + _UP, DOWN: INK + _DOWN, STAY: INK + _DOWN + _LEVELS}
 TITLE = 14  # height of the title, in units of the overlay's layout
 
 
+def name_game(name: str, agent: Agent, seed: int, episode: int, *, is_greedy: bool = True) -> str:
+    """The title of a film: whose game it is, which one of an evaluation, and by which rules."""
+    how, update = "greedy" if is_greedy else "sampled", agent.about.get("update", 0)
+    return f"{name}, update {update}: {how} episode {episode}, seed {seed}, {agent.protocol}"
+
+
 def make_film(
     agent: Agent,
     play: Callable[..., Iterator[Moment]],  # `play_game` of the agent, with a seed and an index
@@ -187,7 +193,7 @@ def draw_overlay(moment: Moment, agent: Agent, title: str, scale: int) -> Pictur
     seen, sheet = moment.explanation, _Sheet(scale)
     assert seen is not None
     sheet.paste(draw_game(moment, scale), 0, TITLE)
-    sheet.write(title, 6, 2, 8)
+    sheet.write_title(title)
     lost, won = moment.points
     for x, word, count in (
         (168, "opponent", lost), (222, "agent", won), (270, "step", moment.step),
@@ -246,6 +252,13 @@ class _Sheet:
     ) -> None:
         """Write a line, in a size and a colour of the palette."""
         self._pen.text(self._at(x, y), text, slot, _load_font(size * self._scale), anchor)
+
+    def write_title(self, text: str) -> None:
+        """Write a line above the game, smaller if it is long."""
+        size, room = 8, 332 * self._scale
+        while size > 4 and _load_font(size * self._scale).getlength(text) > room:
+            size -= 1
+        self.write(text, 6, 2, size)
 
     def fill(self, slot: int, x: float, y: float, width: float, height: float) -> None:
         """Draw a rectangle in a colour of the palette."""

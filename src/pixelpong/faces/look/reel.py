@@ -48,14 +48,14 @@ _FIELD_ROWS_SEEN = 159  # the row below is the border's, in the ball's colour
 _SIZES = {BALL: 4 * 2, PADDLE: PADDLE_ROWS * 4}  # in pixels
 
 
-def make_reel(agent: Agent, seed: int) -> dict[str, Any]:
-    """Play the first greedy game of an evaluation with this seed, and explain each step."""
+def make_reel(agent: Agent, seed: int, episode: int = 0) -> dict[str, Any]:
+    """Play a greedy game of an evaluation with this seed, and explain each step."""
     network, before = agent.make_network(), None
     last: dict[str, Any] = {"screen": 0, "field": 0, "saliency": 0}
     packed = {name: bytearray() for name in last}
     steps: list[tuple[Any, ...]] = []
     expectations: list[dict[str, Any]] = []
-    for moment in itertools.islice(play_game(agent, seed, explains_every=1), MAX_STEPS):
+    for moment in itertools.islice(play_game(agent, seed, episode, explains_every=1), MAX_STEPS):
         seen = moment.explanation
         assert seen is not None
         saliency = scale_saliency(seen, 127).view(np.uint8)
@@ -71,6 +71,9 @@ def make_reel(agent: Agent, seed: int) -> dict[str, Any]:
         before = moment
     return {
         "episode_return": moment.points[1] - moment.points[0],
+        "seed": seed,
+        "episode": episode,
+        "protocol": str(agent.protocol),
         "steps": len(steps),
         "steps_per_second": float(steps_per_second(agent.protocol)),
         "action_names": [ACTION_NAMES[action] for action in network.actions],

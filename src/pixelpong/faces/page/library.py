@@ -33,8 +33,8 @@ from pixelpong.faces.page.health import assess
 from pixelpong.processes import Processes
 from pixelpong.run.names import is_run, list_runs
 from pixelpong.run.record import Record, identify, list_sweeps
-from pixelpong.sweep.grid import varied
-from pixelpong.sweep.sweep import make_settings
+from pixelpong.sweeps.grid import varied
+from pixelpong.sweeps.sweep import make_settings
 
 REELS_KEPT = 20  # the newest, in memory; one takes about a megabyte
 MAX_ROWS = 1000  # of columns: more than a chart is wide in pixels
@@ -87,20 +87,27 @@ class Library:
             "is_live": any(record.is_live for record in found),
         }
 
-    def reel(self, run_id: str, which: str) -> dict[str, Any]:
+    def reel(self, run_id: str, which: str, seed: int = 0, episode: int = 0) -> dict[str, Any]:
         """A game of a saved agent (`pixelpong.faces.look.reel`), played now or recently."""
+        if max(seed, episode) >= 2**53:
+            raise RunError("The number of the seed or of the game is too large.")
         path = self._find(run_id)
         found, _ = find_agents(path)
         if which not in found.files:
             listed = ", ".join(found.files) or "none yet"
             raise RunError(f"There is no agent with this name. Saved: {listed}.")
         with self._lock:
-            return self._reels(path, which, tuple(map(identify, found.files[which])))
+            stamp = tuple(map(identify, found.files[which]))
+            return self._reels(path, which, seed, episode, stamp)
 
-    def _make_reel(self, path: Path | None, which: str, stamp: Any) -> dict[str, Any]:
+    def _make_reel(
+        self, path: Path | None, which: str, seed: int, episode: int, stamp: Any
+    ) -> dict[str, Any]:
         """A new reel; `stamp` changes with the agent."""
         try:
-            made: dict[str, Any] = self._pool.submit(play_and_explain, path, which).result()
+            made: dict[str, Any] = self._pool.submit(
+                play_and_explain, path, which, seed, episode
+            ).result()
             return made
         except (BrokenProcessPool, CancelledError):  # killed while it played, or before
             if not self._is_closed:
@@ -140,10 +147,10 @@ class Library:
         return {self.id_of(path): path for path in [*paths, *own]}
 
 
-def play_and_explain(path: Path | None, which: str) -> dict[str, Any]:
+def play_and_explain(path: Path | None, which: str, seed: int, episode: int) -> dict[str, Any]:
     """The reel of a greedy game; `path` is a run or an agent's file, None the package."""
-    run, agent = open_agent(path, which)
-    return make_reel(agent, run.config.seed if run else 0)
+    _, agent = open_agent(path, which)
+    return make_reel(agent, seed, episode)
 
 
 @functools.lru_cache(8)

@@ -68,7 +68,8 @@ def serve(
     port: int,  # if it is taken, any free one is used; 0 for any
     opens_browser: bool,
     view: str = "",  # to open: "play", "watch", or the list of runs
-    agent: tuple[Path | None, str] = (None, "best"),  # a run, a file or None (the package); which
+    # A run, a file or None (the package); which agent; a game of it to watch, as SEED/EPISODE.
+    agent: tuple[Path | None, str, str] = (None, "best", ""),
     *,
     tell: Callable[[str], None],
     should_stop: Callable[[], bool],  # called ten times a second
@@ -78,12 +79,13 @@ def serve(
     What hangs in a read stays behind in a daemon thread. If even so the process of a command does
     not end, it ends itself.
     """
-    path, which = agent
+    path, which, game = agent
     library = Library(runs_dir, path)
     listening, guard = listen(host, port, make_app(library))
     if port not in (0, guard.port):
         tell(f"port {port} is taken; using {guard.port}")
     page = f"#{view}/{urllib.parse.quote(library.id_of(path))}/{which}" if view else ""
+    page += f"?{game}" if game else ""
     tell(f"pixelpong is at {guard.url(page)}")
     if len(guard.hosts) > 1:
         tell(f"from another machine: {guard.url(page, guard.hosts[1])}")
@@ -243,6 +245,10 @@ def make_app(library: Library) -> Starlette:
             Mount("/static", StaticFiles(directory=STATIC)),
             Route("/api/runs", tell(library.list)),
             Route("/api/runs/{run_id:path}/reels/{which}", tell(library.reel)),
+            Route(
+                "/api/runs/{run_id:path}/reels/{which}/{seed:int}/{episode:int}",
+                tell(library.reel),
+            ),
             Route("/api/runs/{run_id:path}", tell(library.tell)),
             Route("/api/several/{ids:path}", tell(library.compare)),
             WebSocketRoute("/game", lambda websocket: play_socket(websocket, library.load_agent)),

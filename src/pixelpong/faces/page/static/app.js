@@ -1,6 +1,6 @@
 // The page: which view the address names, and the list of runs.
 //
-//     #runs   #run/ID   #compare/ID,ID   #sweep/NAME   #play/ID/AGENT   #watch/ID/AGENT
+//     #runs   #run/ID   #compare/ID,ID   #sweep/NAME   #play/ID/AGENT   #watch/ID/AGENT?SEED/EPISODE
 import {
   FIGURES, build, buildScroller, buildState, buildTable, describeRun, follow, rewrite, warnAbove,
 } from "./parts.js";
@@ -13,15 +13,17 @@ const main = document.getElementById("main");
 const VIEWS = {
   runs: mountList, run: mountRun, compare: mountComparison, play: mountGame,
   sweep: (view, signal, name) => mountComparison(view, signal, name, true),
-  watch: (view, signal, id = "package", agent = "best") => mountRun(view, signal, id, agent),
+  watch: (view, signal, id = "package", agent = "best", game = "") =>
+    mountRun(view, signal, id, agent, game),
 };
 let leave = null;
 
 // The parts of the address after "#"; none if it is not in order. An id may have a slash in it.
 function readAddress() {
   try {
-    const [name, ...rest] = location.hash.slice(1).split("/").map(decodeURIComponent);
-    const agent = ["play", "watch"].includes(name) && rest.length > 1 ? [rest.pop()] : [];
+    const [path, game] = location.hash.slice(1).split("?");
+    const [name, ...rest] = path.split("/").map(decodeURIComponent);
+    const agent = ["play", "watch"].includes(name) && rest.length > 1 ? [rest.pop(), game] : [];
     return rest.length ? [name, rest.join("/"), ...agent] : [name];
   } catch {
     return [];

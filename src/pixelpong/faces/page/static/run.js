@@ -6,8 +6,11 @@ import {
 import { mountCurves } from "./charts.js";
 import { Games } from "./viewer.js";
 
-/** The view of a run; if an `agent` is given, of that agent's game alone. */
-export function mountRun(element, signal, id, agent = null) {
+/**
+ * The view of a run; if an `agent` is given, of that agent's game alone. The `game` is named by
+ * SEED/EPISODE; by default it is the first of an evaluation.
+ */
+export function mountRun(element, signal, id, agent = null, game = "") {
   const title = build("h1", {}, id), state = build("span");
   const problem = build("p", { class: "problem", role: "alert" });
   const verdict = build("p", { class: "verdict" }), health = build("ul", { class: "health" });
@@ -17,7 +20,7 @@ export function mountRun(element, signal, id, agent = null) {
   const note = build("p", { class: "quiet" }, "No update has finished yet.");
   const [before, after] = [[verdict, build("p", {}, play), facts, health], [curves, note, rest]];
   element.append(build("div", { class: "row" }, title, state), problem, ...before, stage, ...after);
-  const games = new Games(stage, agent ?? "best"), drawCurves = mountCurves(curves);
+  const games = new Games(stage, agent ?? "best", game), drawCurves = mountCurves(curves);
   signal.addEventListener("abort", () => games.leave());
   follow(`/api/runs/${id}`, signal, (run) => {
     problem.textContent = run.trouble ?? "";

@@ -40,8 +40,8 @@ export function findAgent({ agents, best }, agent) {
 
 /** Games of a run's agents; call `update(run)` when there are more, and `leave` at the end. */
 export class Games {
-  constructor(element, agent) {
-    Object.assign(this, { agent, shown: null, timer: null });
+  constructor(element, agent, game = "") {
+    Object.assign(this, { agent, game, shown: null, timer: null });
     this.chooser = build("div");
     this.outcome = build("p", { class: "outcome", role: "status" });
     this.stage = build("div", { class: "viewer-place" });
@@ -70,7 +70,8 @@ export class Games {
     const request = new AbortController(), { signal } = request, { id } = this.run;
     Object.assign(this, { request, shown: which, timer: setTimeout(again, FOLLOW_MS) });
     this.say("The agent is playing a game, which takes a few seconds…", true);
-    const reel = await ask(`/api/runs/${id}/reels/${which}`, signal);
+    const address = [`/api/runs/${id}/reels/${which}`, this.game].filter(Boolean).join("/");
+    const reel = await ask(address, signal);
     const pictures = reel.problem ? null : await unpackPictures(reel);
     if (signal.aborted) return;
     if (!pictures) {
@@ -82,7 +83,8 @@ export class Games {
     const names = { package: `${which} in the package`, best: "agent" }; // best: of a file
     const name = names[id] ?? names[which] ?? `agent after update ${which}`;
     const result = `return ${formatSigned(reel.episode_return)} (${won} points won, ${lost} lost)`;
-    this.say(`The ${name}: ${result} in ${steps} steps.`);
+    const played = `game ${reel.episode} of seed ${reel.seed} on ${reel.protocol}`;
+    this.say(`The ${name}: ${result} in ${steps} steps. This is ${played}.`);
     this.player?.setPlaying(false);
     this.player = new Player(this.stage, reel, pictures);
   }

@@ -34,7 +34,7 @@ from pixelpong.run.names import is_run
 from pixelpong.run.record import SWEEP_FILE, Record, is_sweep, records
 from pixelpong.schema import decode
 from pixelpong.seeding import make_rng
-from pixelpong.sweep.grid import label_of, name_trainings, varied
+from pixelpong.sweeps.grid import label_of, name_trainings, varied
 
 FEWEST = 4  # trainings for a 95 % interval; with fewer it would say nothing
 _COLUMNS = ("state", "problem", "is_done", "is_won", "steps")
@@ -75,7 +75,7 @@ def read_sweep(path: Path) -> list[Record]:
 
 
 def find_left(path: Path) -> list[Path]:
-    """The runs of a sweep that are not done, for `pixelpong.sweep.jobs.run_jobs`."""
+    """The runs of a sweep that are not done, for `pixelpong.sweeps.jobs.run_jobs`."""
     return [record.path for record in read_sweep(path) if not record.is_done]
 
 

@@ -18,8 +18,8 @@ import numpy as np
 from pixelpong.errors import WorkerError
 from pixelpong.machine import collect_versions, describe_machine
 from pixelpong.processes import Processes
-from pixelpong.tournament.games import Played, Player, Rules, play
-from pixelpong.tournament.ratings import rate
+from pixelpong.tournaments.games import Played, Player, Rules, play
+from pixelpong.tournaments.ratings import rate
 
 
 def carry_out(

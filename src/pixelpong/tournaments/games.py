@@ -1,7 +1,7 @@
 """The players of a tournament, and their games.
 
 builtin                      the game's own player, always on the left
-perfect, person, predictor   scripts (`pixelpong.tournament.scripts`)
+perfect, person, predictor   scripts (`pixelpong.tournaments.scripts`)
 champion, FILE               agents: from the package, from a file
 RUN, RUN@100                 agents: the best of a run, that of an update
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pixelpong.agent.choice import open_agent
+from pixelpong.agent.choice import open_agent, settle_update
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Controller
 from pixelpong.env.duel import LEFT, MAX_FRAMES, MODE, RIGHT, DuelEmulator
@@ -26,7 +26,7 @@ from pixelpong.errors import ConfigError, expected
 from pixelpong.items import BUILTIN, STAY
 from pixelpong.run.arrays import fingerprint
 from pixelpong.seeding import make_rng
-from pixelpong.tournament.scripts import SCRIPTS, Script
+from pixelpong.tournaments.scripts import SCRIPTS, Script
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,7 @@ def find_player(word: str) -> Player:
     """Load one player."""
     if word == BUILTIN or word in SCRIPTS:
         return Player(word, SCRIPTS.get(word), hashlib.sha256(word.encode()).hexdigest())
+    word = settle_update(word, (BUILTIN, *SCRIPTS))
     _, agent = open_agent(word, others=(BUILTIN, *SCRIPTS))
     return Player(word, agent, fingerprint(agent.params))
 
