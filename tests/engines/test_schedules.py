@@ -139,7 +139,8 @@ def simulate(engine: str, seed: int) -> list[str]:
 KINDS = {
     "threads": {"nerves", "given up", "the engine ends"},
     "ray": {
-        " dies\n", *ACCIDENTS, "is lost", "joins", "given up", "the engine ends", "failed 3 times",
+        " dies\n", *ACCIDENTS, "is lost", "joins", "another job", "given up", "the engine ends",
+        "failed 3 times",
     },
 }  # fmt: skip
 SOAK = pytest.param(5000, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])

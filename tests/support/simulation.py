@@ -303,17 +303,8 @@ class Cluster:
         done = [ref for ref in refs if ref.is_done][:num_returns]
         return done, [ref for ref in refs if ref not in done]
 
-    def nodes(self) -> list[dict[str, Any]]:
-        return [
-            {"NodeID": node.name, "Alive": node.is_alive, "Resources": {"CPU": float(node.cores)}}
-            for node in self._nodes
-        ]
-
-    def cluster_resources(self, count: str = "cores") -> dict[str, float]:
-        return {"CPU": float(sum(getattr(it, count) for it in self._nodes if it.is_alive))}
-
-    def available_resources(self) -> dict[str, float]:
-        return self.cluster_resources("free")
+    def nodes(self) -> list[engine.Node]:
+        return [engine.Node(it.name, it.cores, it.free) for it in self._nodes if it.is_alive]
 
     def kill(self, actor: Doer) -> None:
         actor.end(exceptions.ActorDiedError())
@@ -360,6 +351,7 @@ class Cluster:
     def _change(self) -> None:
         """A node is lost, or another one joins."""
         self.world.after(self.world.rng.uniform(1, 10), self._change)
+        self._let_another_job_in()
         alive = [node for node in self._nodes if node.is_alive]
         if not self.world.happens(2.0):
             return
@@ -373,6 +365,30 @@ class Cluster:
             self._nodes.append(self._make_node())
             self.world.tell(f"node {self._nodes[-1].name[-6:]} joins")
             self.seat()
+
+    def _let_another_job_in(self) -> None:
+        """It takes a core for a while."""
+        node = self.world.rng.choice(self._nodes)
+        if self.world.happens() and node.is_alive and node.free:
+            node.free -= 1
+            self.world.tell("another job takes a core")
+            self.world.after(self.world.rng.uniform(0.1, 40), lambda: self.free(node, 1))
+
+
+class View:
+    """What the driver knows of the cluster: up to a second ago, as from Ray itself."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster, self._seen, self._seen_at = cluster, cluster.nodes(), 0.0
+
+    def check(self) -> None:
+        """The head is never lost here."""
+
+    def nodes(self) -> list[engine.Node]:
+        now = self._cluster.world.monotonic()
+        if now - self._seen_at > 1.0:
+            self._seen, self._seen_at = self._cluster.nodes(), now
+        return self._seen
 
 
 def _values(args: tuple[Any, ...]) -> list[Any]:
@@ -395,7 +411,8 @@ def simulated_ray(world: World) -> Iterator[None]:
     cluster = Cluster(world, world.rng.randint(1, 4))
     engine._own_actor.cache_clear()
     with (
-        patch.multiple(engine, ray=cluster, time=world, connected=lambda *_: nullcontext()),
+        patch.multiple(engine, ray=cluster, time=world),
+        patch.object(engine, "connected", lambda *_: nullcontext(View(cluster))),
         patch.multiple(engine, _Actor=cluster, _task=cluster, describe_machine=_describe_machine),
         patch.multiple(engine, threadpool_limits=lambda limits: None, ThreadEngine=one_thread),
         patch.object(engine, "collect_versions", _collect_versions),
