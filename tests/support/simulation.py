@@ -17,7 +17,7 @@ import itertools
 import pickle
 import random
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -49,16 +49,17 @@ CONFIGS = {
 class World:
     """The clock, what is to happen, and the dice."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, is_quiet: bool = False) -> None:
         self.rng = random.Random(seed)
         self.story: list[str] = []
         self._now = self._played = 0.0
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
         # Some worlds are quiet, some are hell; what goes wrong most differs from one to another.
-        self._rate = self.rng.choice((0.0, 0.02, 0.1, 0.3))
+        self._rate = 0.0 if is_quiet else self.rng.choice((0.0, 0.02, 0.1, 0.3))
         self._weights = {kind: self.rng.random() ** 2 for kind in ACCIDENTS}
-        self._slowness = self.rng.choice((0.001, 0.02, 0.3))
+        self._slowness = 0.3 if is_quiet else self.rng.choice((0.001, 0.02, 0.3))
+        self.start_seconds = 0.0  # that a process of Ray's takes to start
 
     # --- the module `time`, as the engines use it ---
 
@@ -192,8 +193,16 @@ class Doer:
         return call
 
     def begin(self, node: Node) -> None:
-        self.node, self.pid, self._instance = node, next(self._cluster.numbers), self._make()
-        self.work()
+        self.node = node
+        if self._world.start_seconds:
+            self._world.after(self._world.start_seconds, self._start)
+        else:
+            self._start()
+
+    def _start(self) -> None:
+        if not self.is_gone:
+            self.pid, self._instance = next(self._cluster.numbers), self._make()
+            self.work()
 
     def work(self) -> None:
         call = self._call
@@ -366,6 +375,16 @@ class Cluster:
             self.world.tell(f"node {self._nodes[-1].name[-6:]} joins")
             self.seat()
 
+    def add(self, cores: Sequence[int]) -> None:
+        """Add nodes with so many cores."""
+        self._nodes += [Node(f"{next(self.numbers):056x}", count, count) for count in cores]
+
+    def occupy(self, cores: int, seconds: float = float("inf")) -> None:
+        """Another job takes free cores of the first node, and gives them back later."""
+        node = self._nodes[0]
+        node.free -= cores
+        self.world.after(seconds, lambda: self.free(node, cores))
+
     def _let_another_job_in(self) -> None:
         """It takes a core for a while."""
         node = self.world.rng.choice(self._nodes)
@@ -406,9 +425,10 @@ _collect_versions = functools.cache(engine.collect_versions)
 
 
 @contextmanager
-def simulated_ray(world: World) -> Iterator[None]:
-    """While inside, `RayEngine` lives in `world`."""
-    cluster = Cluster(world, world.rng.randint(1, 4))
+def simulated_ray(world: World, cores: Sequence[int] | None = None) -> Iterator[Cluster]:
+    """While inside, `RayEngine` lives in `world`, on nodes with some cores or with these."""
+    cluster = Cluster(world, world.rng.randint(1, 4) if cores is None else 0)
+    cluster.add(cores or ())
     engine._own_actor.cache_clear()
     with (
         patch.multiple(engine, ray=cluster, time=world),
@@ -418,4 +438,4 @@ def simulated_ray(world: World) -> Iterator[None]:
         patch.object(engine, "collect_versions", _collect_versions),
         patch.object(connection, "collect_versions", _collect_versions),
     ):
-        yield
+        yield cluster

@@ -50,6 +50,7 @@ SETTLE_SECONDS = 5.0  # after which Ray counts the CPUs of an actor that it has 
 RECRUIT_SECONDS = 1.0  # between checks whether the cluster has grown
 POLL_SECONDS = 0.1  # between checks for a requested stop
 
+WHEN_LOST = "the last complete update is saved; continue with 'pixelpong resume RUN'"
 LARGE = 2**16  # bytes from which on an array is not copied into a pickle
 
 
@@ -164,7 +165,8 @@ class RayEngine(Engine):
         self._failure = ""  # the reason of the last loss, while no slot is ready
         self._waits_for, self._waits_since = "", 0.0  # what, while no slot is ready
         self._exit = contextlib.ExitStack()
-        self._cluster = self._exit.enter_context(connected(config.ray_address, config.workers))
+        connection = connected(config.ray_address, config.workers, WHEN_LOST)
+        self._cluster = self._exit.enter_context(connection)
         if config.ray_mode == "tasks":  # each call sends the recipe, which may hold an opponent
             self._recipe = ray.put(self._recipe)
 

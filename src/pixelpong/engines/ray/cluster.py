@@ -34,7 +34,9 @@ class Node(NamedTuple):
 class Cluster:
     """The connected cluster."""
 
-    def __init__(self) -> None:
+    def __init__(self, advice: str) -> None:
+        """Connect to its head and to the Ray of this machine; `advice` is for when it is lost."""
+        self._advice = advice
         context = ray.get_runtime_context()
         self._address, name = context.gcs_address, context.get_node_id()
         (here,) = (node for node in ray.nodes() if node["NodeID"] == name)
@@ -50,7 +52,7 @@ class Cluster:
         for end in (self._head, self._raylet):
             if end.is_lost():
                 what = f"The Ray cluster is lost: {end.name} does not answer ({end.reason})"
-                raise WorkerError(f"{what}; start it again, then resume")
+                raise WorkerError(f"{what}; {self._advice}")
 
     def nodes(self) -> list[Node]:
         """The living nodes, also a moment ago if the head does not answer; checks it anew."""

@@ -26,15 +26,17 @@ _FOLDER = "pixelpong-ray"
 
 
 @contextlib.contextmanager
-def connected(address: str | None, num_workers: int | None) -> Iterator[Cluster]:
+def connected(
+    address: str | None, num_workers: int | None, when_lost: str = "connect to another one"
+) -> Iterator[Cluster]:
     """Connect to a cluster, or start one and end it afterwards.
 
     The address is ``"auto"`` or ``"HOST:PORT"``. Without one here or in the variable RAY_ADDRESS,
     Ray is started here, with `num_workers` cores or all. If the process is already connected, it
-    stays so.
+    stays so. `when_lost` is the advice if the cluster is lost later.
     """
     if ray.is_initialized():  # in a notebook, or in a program that uses Ray itself
-        with contextlib.closing(Cluster()) as cluster:
+        with contextlib.closing(Cluster(when_lost)) as cluster:
             yield cluster
         return
     address = find_cluster(address)
@@ -50,7 +52,7 @@ def connected(address: str | None, num_workers: int | None) -> Iterator[Cluster]
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, own_handler)
         beginning.close()
-        yield stack.enter_context(contextlib.closing(Cluster()))
+        yield stack.enter_context(contextlib.closing(Cluster(when_lost)))
 
 
 def _init(address: str, options: dict[str, Any]) -> None:
