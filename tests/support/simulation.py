@@ -17,7 +17,7 @@ import itertools
 import pickle
 import random
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -49,16 +49,17 @@ CONFIGS = {
 class World:
     """The clock, what is to happen, and the dice."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, is_quiet: bool = False) -> None:
         self.rng = random.Random(seed)
         self.story: list[str] = []
         self._now = self._played = 0.0
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
         # Some worlds are quiet, some are hell; what goes wrong most differs from one to another.
-        self._rate = self.rng.choice((0.0, 0.02, 0.1, 0.3))
+        self._rate = 0.0 if is_quiet else self.rng.choice((0.0, 0.02, 0.1, 0.3))
         self._weights = {kind: self.rng.random() ** 2 for kind in ACCIDENTS}
-        self._slowness = self.rng.choice((0.001, 0.02, 0.3))
+        self._slowness = 0.3 if is_quiet else self.rng.choice((0.001, 0.02, 0.3))
+        self.start_seconds = 0.0  # that a process of Ray's takes to start
 
     # --- the module `time`, as the engines use it ---
 
@@ -192,8 +193,16 @@ class Doer:
         return call
 
     def begin(self, node: Node) -> None:
-        self.node, self.pid, self._instance = node, next(self._cluster.numbers), self._make()
-        self.work()
+        self.node = node
+        if self._world.start_seconds:
+            self._world.after(self._world.start_seconds, self._start)
+        else:
+            self._start()
+
+    def _start(self) -> None:
+        if not self.is_gone:
+            self.pid, self._instance = next(self._cluster.numbers), self._make()
+            self.work()
 
     def work(self) -> None:
         call = self._call
@@ -303,17 +312,8 @@ class Cluster:
         done = [ref for ref in refs if ref.is_done][:num_returns]
         return done, [ref for ref in refs if ref not in done]
 
-    def nodes(self) -> list[dict[str, Any]]:
-        return [
-            {"NodeID": node.name, "Alive": node.is_alive, "Resources": {"CPU": float(node.cores)}}
-            for node in self._nodes
-        ]
-
-    def cluster_resources(self, count: str = "cores") -> dict[str, float]:
-        return {"CPU": float(sum(getattr(it, count) for it in self._nodes if it.is_alive))}
-
-    def available_resources(self) -> dict[str, float]:
-        return self.cluster_resources("free")
+    def nodes(self) -> list[engine.Node]:
+        return [engine.Node(it.name, it.cores, it.free) for it in self._nodes if it.is_alive]
 
     def kill(self, actor: Doer) -> None:
         actor.end(exceptions.ActorDiedError())
@@ -360,6 +360,7 @@ class Cluster:
     def _change(self) -> None:
         """A node is lost, or another one joins."""
         self.world.after(self.world.rng.uniform(1, 10), self._change)
+        self._let_another_job_in()
         alive = [node for node in self._nodes if node.is_alive]
         if not self.world.happens(2.0):
             return
@@ -373,6 +374,40 @@ class Cluster:
             self._nodes.append(self._make_node())
             self.world.tell(f"node {self._nodes[-1].name[-6:]} joins")
             self.seat()
+
+    def add(self, cores: Sequence[int]) -> None:
+        """Add nodes with so many cores."""
+        self._nodes += [Node(f"{next(self.numbers):056x}", count, count) for count in cores]
+
+    def occupy(self, cores: int, seconds: float = float("inf")) -> None:
+        """Another job takes free cores of the first node, and gives them back later."""
+        node = self._nodes[0]
+        node.free -= cores
+        self.world.after(seconds, lambda: self.free(node, cores))
+
+    def _let_another_job_in(self) -> None:
+        """It takes a core for a while."""
+        node = self.world.rng.choice(self._nodes)
+        if self.world.happens() and node.is_alive and node.free:
+            node.free -= 1
+            self.world.tell("another job takes a core")
+            self.world.after(self.world.rng.uniform(0.1, 40), lambda: self.free(node, 1))
+
+
+class View:
+    """What the driver knows of the cluster: up to a second ago, as from Ray itself."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster, self._seen, self._seen_at = cluster, cluster.nodes(), 0.0
+
+    def check(self) -> None:
+        """The head is never lost here."""
+
+    def nodes(self) -> list[engine.Node]:
+        now = self._cluster.world.monotonic()
+        if now - self._seen_at > 1.0:
+            self._seen, self._seen_at = self._cluster.nodes(), now
+        return self._seen
 
 
 def _values(args: tuple[Any, ...]) -> list[Any]:
@@ -390,15 +425,17 @@ _collect_versions = functools.cache(engine.collect_versions)
 
 
 @contextmanager
-def simulated_ray(world: World) -> Iterator[None]:
-    """While inside, `RayEngine` lives in `world`."""
-    cluster = Cluster(world, world.rng.randint(1, 4))
+def simulated_ray(world: World, cores: Sequence[int] | None = None) -> Iterator[Cluster]:
+    """While inside, `RayEngine` lives in `world`, on nodes with some cores or with these."""
+    cluster = Cluster(world, world.rng.randint(1, 4) if cores is None else 0)
+    cluster.add(cores or ())
     engine._own_actor.cache_clear()
     with (
-        patch.multiple(engine, ray=cluster, time=world, connected=lambda *_: nullcontext()),
+        patch.multiple(engine, ray=cluster, time=world),
+        patch.object(engine, "connected", lambda *_: nullcontext(View(cluster))),
         patch.multiple(engine, _Actor=cluster, _task=cluster, describe_machine=_describe_machine),
         patch.multiple(engine, threadpool_limits=lambda limits: None, ThreadEngine=one_thread),
         patch.object(engine, "collect_versions", _collect_versions),
         patch.object(connection, "collect_versions", _collect_versions),
     ):
-        yield
+        yield cluster

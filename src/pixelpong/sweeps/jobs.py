@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pixelpong.engines import has_ray, require_ray
-from pixelpong.errors import ConfigError
+from pixelpong.errors import ConfigError, PixelpongError
 from pixelpong.machine import count_cores
 from pixelpong.run.record import Record
 
@@ -52,9 +52,17 @@ def run_jobs(
         deadline = time.monotonic() + STOP_SECONDS
         while left and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
-            left = [job for job in left if place.find_error(job) is None]
+            left = [job for job in left if not _has_ended(place, job)]
         for job in left:
             place.stop(job, force=True)
+
+
+def _has_ended(place: Any, job: Any) -> bool:
+    """Whether a training is over; also if the cluster is."""
+    try:
+        return place.find_error(job) is not None
+    except PixelpongError:
+        return True
 
 
 @contextlib.contextmanager
