@@ -144,6 +144,8 @@ def test_a_line_that_is_too_long_is_left_out_and_takes_no_memory(run, monkeypatc
     monkeypatch.setattr(lines, "LINE_LIMIT", 1000)
     for update in (1, 2):
         run.metrics.append(line(update), line(50, name="x" * 3500), line(50, name="x" * 930))
+    with run.metrics.path.open("ab") as file:
+        file.write(b"x" * 1000 + b'{"update": 50}\n')  # its end looks like a line
     assert updates(run) == [1, 2]
     assert run.metrics.last(lines.Line).update == 2
     assert run.metrics.cut_back(1) == 1
