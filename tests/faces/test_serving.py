@@ -24,6 +24,8 @@ from websockets.sync.client import connect
 from pixelpong.faces.page import connections, threads
 from pixelpong.faces.page.library import Library
 
+needs_proc = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="asks Linux's /proc")
+
 DASHBOARD = """
 import sys
 from pathlib import Path
@@ -82,6 +84,7 @@ def test_a_read_that_hangs_does_not_keep_the_process(tmp_path, owner, path, numb
 
 @promise("the page ends")
 @pytest.mark.slow
+@needs_proc
 def test_a_process_that_cannot_end_is_not_waited_for_long(tmp_path):
     """One that plays games, stopped here; on a disk that does not answer it would be alike."""
     children = []
@@ -175,6 +178,7 @@ def send_slowly(slow, stops) -> None:
 
 
 @promise("the page's connections")
+@needs_proc
 def test_an_answer_that_nobody_reads_and_a_game_that_lasts(tmp_path, monkeypatch):
     """The first is given up, and the second has as much time as it likes."""
     monkeypatch.setattr(connections, "HEAD_SECONDS", 3.0)
@@ -200,6 +204,7 @@ def is_closed(port, lazy) -> bool:
 
 
 @promise("the page's connections")
+@needs_proc
 def test_the_oldest_silent_connection_makes_room(tmp_path, monkeypatch):
     monkeypatch.setattr(connections, "MAX_WAITING", 8)
     monkeypatch.setattr(connections, "HEAD_SECONDS", 1e6)
