@@ -55,7 +55,7 @@ ROWS = [
     Row("record run --out film.avi", ".mp4 … .gif … .avi"),
     Row("train --name x --run y", "run … name, not both"),
     Row("train --batch-size 20", "batch_size is an option of REINFORCE"),
-    Row("resume run --seed 4", "seed 0 → 4 … leave … allow_changes"),
+    Row("resume run --seed 4", "begun with --seed 0, not 4"),
     Row("evaluate club --checkpoint 3", "club … checkpoint 3"),
     Row("tournament champion", "two players … got 1"),
     Row("tournament club builtin club", "club and club"),

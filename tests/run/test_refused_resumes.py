@@ -48,7 +48,7 @@ CHANGES = [
     ({"dtype": "float64"}, "was begun with --dtype float32, not float64; leave"),
     ({"seed": 1, "hidden": 9}, "was begun with --seed 0, not 1, --hidden 8, not 9; leave"),
     ({"algorithm": {"classic": "ppo", "fast": "reinforce"}}, "was begun with --algorithm "),
-    ({"opponent": "slef"}, "slef is not a run directory; did you mean self?"),
+    ({"opponent": "slef"}, "slef is not a run, an agent or an agent's file; did you mean self?"),
     ({"opponent": "damaged.safetensors"}, "cannot use the agent in damaged"),
 ]
 

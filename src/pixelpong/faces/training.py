@@ -226,6 +226,7 @@ def _open(word: str | Path | Run, options: dict[str, Any], allow_changes: bool) 
     config = dataclasses.replace(run.config, **{name: OPTIONS[name].default for name in PLACE})
     config = config.updated(options, "resume")
     require_used(options, config, "resume")
+    continued = run.with_config(config)
     changed = differences(run.config, config)
     if changed and not allow_changes:
         shown = ", ".join(f"{name} {old} → {new}" for name, (old, new) in changed.items())
@@ -247,7 +248,7 @@ def _open(word: str | Path | Run, options: dict[str, Any], allow_changes: bool) 
         raise ConfigError(f"{what}; {advice}.", options=BUDGET)
     check(config)
     run.warn_of_other_machine()
-    return run.with_config(config)
+    return continued
 
 
 def _require_budget(config: Config, origin: str) -> None:
