@@ -146,7 +146,7 @@ def test_pictures_and_films_show_themselves_and_can_be_saved(run, tmp_path, make
     picture, film = run.plot("health"), run.replay("latest", 2, sampled=True)
     assert picture._repr_html_().startswith('<img alt="health of classic')
     assert "health of classic" in repr(picture)
-    assert "update 12, sampled episode 2" in repr(film)
+    assert "update 12: sampled episode 2" in repr(film)
     assert (picture.content[:4], film.content[4:8]) == (b"\x89PNG", b"ftyp")
     for media in (picture, film):
         media.save(tmp_path / "media")
