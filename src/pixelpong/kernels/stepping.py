@@ -56,6 +56,10 @@ GAMES = np.dtype(
         ("play_frames", np.int64),
         ("machine", np.int64, 2),
         ("actions", np.int64),
+        # This thread's share: which it is, its first game, and the game after its last one.
+        ("share", np.int64),
+        ("first", np.int64),
+        ("last", np.int64),
         # The rules.
         ("fewest_frames", np.int64),  # of a step
         ("most_frames", np.int64),
@@ -346,8 +350,8 @@ def _make_step(see: Any, show: Any) -> Any:
         show(place, i, seen, view, out)
 
     @_kernel
-    def step(games, orders, start, thread, results, done, share, first, last):  # type: ignore[no-untyped-def]
-        """Play a step of the games from `first` up to `last`, or begin their next episodes.
+    def step(games, orders, start, thread, results, done):  # type: ignore[no-untyped-def]
+        """Play a step of a thread's share of the games, or begin their next episodes.
 
         Args:
             games: [N] `PLACE`, the consoles' states [N, ·] uint8, and the memory of the left side's
@@ -362,36 +366,38 @@ def _make_step(see: Any, show: Any) -> Any:
             results: changed. The observations [N, …]; those with which episodes ended, of games in
                 which the next one has begun; rewards [N] float64; whether it was over, and cut off,
                 [N] bool; `total_frames` and `episode_frames` [N] int32.
-            done: [shares] bool. If its own is set, this step was played before, and nothing is
-                done; if not, it is set.
-            share: this share's index.
+            done: [shares] bool, set for this share. If it was, this step was played before, and
+                nothing is done.
         """
-        if done[share]:
+        (rules, machines, actions, seen, view) = thread
+        g = rules[0]
+        if done[g.share]:
             return
         (places, consoles, memories), (moves, begins, draws, remembered) = games, orders
-        (rules, machines, actions, seen, view), g = thread, thread[0][0]
         out, final, rewards, is_over, is_cut, total_frames, episode_frames = results
-        for i in range(first, last):
+        for i in range(g.first, g.last):
             place, console, taken, which = places[i], consoles[i], 2, 0
             if moves[i, 0] == LEAVE:
                 show(place, i, seen, view, out)
             else:
                 if moves[i, 0] == RESET:
                     _begin(g, place, console, begins[i], start, machines[0], actions)
+                    memories[i : i + 1] = 0
                 else:
                     row = draws[i, place.steps % draws.shape[1]]
                     taken, which = _play(g, place, console, moves[i], row, machines, actions)
-                if len(memories):
-                    _copy(remembered[i], memories[i])
+                    if len(memories):
+                        _copy(remembered[i], memories[i])
                 observe(place, i, taken, which, seen, view, out)
                 rewards[i] = place.reward
                 is_over[i], is_cut[i] = place.is_over != 0, place.is_cut != 0
                 if g.goes_on and place.is_over | place.is_cut:
                     show(place, i, seen, view, final)
                     _begin(g, place, console, begins[i], start, machines[0], actions)
+                    memories[i : i + 1] = 0
                     observe(place, i, 2, 0, seen, view, out)
             total_frames[i], episode_frames[i] = place.total_frames, place.episode_frames
-        done[share] = True
+        done[g.share] = True
 
     return step
 

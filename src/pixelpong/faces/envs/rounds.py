@@ -8,6 +8,7 @@ played is then skipped, and an answer of an older round reaches nobody.
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -15,6 +16,8 @@ from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
+
+from pixelpong.faces.envs.state import Memory, State
 
 Play = Callable[[Any, int], None]  # plays a share, unless `done`, [shares] bool, says that it was
 
@@ -35,9 +38,11 @@ class Round:
     def answer(self, share: int) -> None:
         """Play a share in a helper."""
         try:
-            self.answers.put(self.play(share))
+            self.play(share)
         except BaseException as error:
             self.answers.put(error)
+        else:
+            self.answers.put(None)
 
 
 class Crew:
@@ -68,6 +73,59 @@ class Crew:
         self._queues.append(tasks)
         threading.Thread(target=_help, args=(tasks, share), daemon=True).start()
         self._helpers.append(tasks)
+
+
+class Turns:
+    """The calls of an environment, one after the other: each is done wholly or not at all.
+
+    Only what has begun here changes the memory, and an exception may leave it anywhere: then the
+    next call settles it.
+    """
+
+    def __init__(self, size: int, memory: Memory) -> None:
+        """Play rounds of as many shares as `size`."""
+        self._size, self._memory, self._crew = size, memory, Crew(size)
+        self._lock, self._pid = threading.RLock(), os.getpid()
+        self._round: Round | None = None  # that has begun
+        self._state: State | None = None  # that is being restored
+
+    @property
+    def lock(self) -> threading.RLock:
+        """The lock of the thread whose turn it is.
+
+        The child of a fork has no thread but one. So there everything is new; and if a round was
+        going on, no episode is in progress.
+        """
+        if self._pid != os.getpid():
+            if self._round is not None and not all(self._round.is_done):
+                self._memory.forget()
+                self._round = None
+            self._crew, self._lock = Crew(self._size), threading.RLock()
+            self._pid = os.getpid()
+        return self._lock
+
+    def settle(self) -> None:
+        """Finish what this call, or an interrupted one before it, has begun."""
+        if self._round is not None:
+            self._crew.play(self._round)
+            self._round = None
+        if self._state is not None:
+            self._memory.write(self._state)
+            self._state = None
+
+    def play(self, play: Play) -> None:
+        """Play a round."""
+        self._round = Round(play, self._size)
+        self.settle()
+
+    def restore(self, state: State) -> None:
+        """Continue from a state that `Memory.read` has returned."""
+        self._state = state
+        self.settle()
+
+    def close(self) -> None:
+        """End the threads."""
+        self._crew.close()
 
 
 def _help(tasks: SimpleQueue[Round | None], share: int) -> None:

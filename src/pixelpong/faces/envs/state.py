@@ -99,3 +99,8 @@ class Memory:
         """Continue from a state that `read` has returned."""
         for ours, theirs in zip(self.arrays(), state, strict=True):
             ours[...] = theirs
+
+    def forget(self) -> None:
+        """Be as at first: no episode is in progress, and nobody has given a seed."""
+        self.places["is_on"] = 0
+        self.places["episode"] = -1

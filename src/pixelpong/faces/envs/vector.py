@@ -3,17 +3,14 @@
 A game is a row in a few arrays, so a state is a copy of them. Its sticky frames are drawn as in
 `pixelpong.evaluate`: game i has the seed S + i, whose k-th episode has generator k.
 
-Ctrl-C may come at any moment. Until a round is noted in ``_round``, a call has changed nothing but
-what is computed anew from the state; from then on the round is played to its end, if necessary by
-the next call.
+Ctrl-C may come at any moment. Before its round begins, a call has changed nothing but what is
+computed anew from the state; from then on the round is played to its end, if necessary by the next
+call.
 """
 
 from __future__ import annotations
 
 import functools
-import operator
-import os
-import threading
 from typing import Annotated, Any, ClassVar, Literal
 
 import gymnasium
@@ -24,16 +21,18 @@ from numpy.typing import NDArray
 
 from pixelpong import kernels
 from pixelpong.agent.choice import open_agent
-from pixelpong.atari.machine import FIELD_SIZE, MACHINE, ROWS, WIDTH
+from pixelpong.atari.machine import FIELD_SIZE, ROWS, WIDTH
 from pixelpong.atari.palette import PALETTE
 from pixelpong.config.protocols import FrameLimit, FrameSkip
 from pixelpong.env.native import not_covered
-from pixelpong.env.preprocess import IS_ACTIVE, mirror
+from pixelpong.env.preprocess import mirror
 from pixelpong.errors import ConfigError, did_you_mean, expected
 from pixelpong.faces.envs.cartridge import ACTION_SETS, PONG
 from pixelpong.faces.envs.options import Actions, Autoreset, Observation, check_options, hash_rules
-from pixelpong.faces.envs.picture import COLOURS, GREYS, make_tables
-from pixelpong.faces.envs.rounds import Crew, Round
+from pixelpong.faces.envs.picture import COLOURS, GREYS
+from pixelpong.faces.envs.rounds import Turns
+from pixelpong.faces.envs.scratch import make_scratch, play_share
+from pixelpong.faces.envs.seeds import find_wait, read_seeds
 from pixelpong.faces.envs.state import Memory, State
 from pixelpong.items import BUILTIN, SELF
 from pixelpong.machine import count_cores
@@ -191,61 +190,27 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         """Make what plays the games, and what may be left of an interrupted call."""
         it, size, memory = self._options, self.num_envs, self._memory
         count = min(it["num_threads"] or count_cores(), size)
-        as_bytes = (each.view(np.uint8).reshape(len(each), each.itemsize) for each in
-                    (memory.streams, self._remembered))
-        memories, remembered = as_bytes
+        self._turns = Turns(count, memory)
+        own = memory, self._game, self._start, self._no_move, self._levels
+        shares = ((k, size * k // count, size * (k + 1) // count) for k in range(count))
+        threads = [make_scratch(it, most_frames, *own, share) for share in shares]
+        memories, remembered = (
+            each.view(np.uint8).reshape(len(each), each.itemsize)
+            for each in (memory.streams, self._remembered)
+        )
         self._play_share = functools.partial(
-            _play_share,
+            play_share,
             kernels.STEPS[self.kind],
             (memory.places, memory.consoles, memories),
             (self._moves, self._begins, self._draws, remembered),
             self._start,
-            [self._make_thread(most_frames) for _ in range(count)],
-            [size * k // count for k in range(count + 1)],
+            threads,
         )
         form = {"atari": memory.stacks.shape[1:], "frame": (ROWS, 3 * WIDTH)}
         self._form = form.get(self.kind, (FIELD_SIZE, FIELD_SIZE))  # of an observation, in kernels
         self._out = self._empty(size)
         # The last observations of episodes after which the next one began in the same step.
         self._final = self._empty(size if self.autoreset_mode == AutoresetMode.SAME_STEP else 0)
-        self._num_shares, self._crew = count, Crew(count)
-        self._lock, self._pid = threading.RLock(), os.getpid()
-        self._round: Round | None = None  # that has begun
-        self._restored: State | None = None  # that is being copied
-
-    def _make_thread(self, most_frames: int) -> tuple[Any, ...]:
-        """Make what a kernel needs of its own in each thread."""
-        it, memory, at = self._options, self._memory, MACHINE.fields["picture"][1]  # type: ignore[index]
-        rooms = [kernels.unshared(8 + MACHINE.itemsize, dtype=np.uint8) for _ in range(2)]
-        begin = -at % 8  # pictures are read as words
-        machines = tuple(room[begin : begin + MACHINE.itemsize] for room in rooms)
-        for machine in machines:
-            machine[:] = self._start
-        pictures = tuple(each[at : at + ROWS * WIDTH].reshape(ROWS, WIDTH) for each in machines)
-        words = tuple(each.view(np.uint64) for each in pictures)
-        actions = kernels.unshared(max(most_frames, it["noop_max"], 1), dtype=np.uint8)
-        rules = np.zeros(1, kernels.GAMES)
-        rules[0] = (
-            self._game.address, [each.ctypes.data for each in machines], actions.ctypes.data,
-            it["frameskip"], most_frames, it["max_num_frames_per_episode"],
-            it["repeat_action_probability"],
-            PONG.fire if it["use_fire_reset"] and not self._is_duel else -1, self._no_move,
-            1 + self._is_duel, self.kind == "atari" or len(memory.frames) > 0,
-            self.kind == "atari" and it["maxpool"],
-            self.autoreset_mode == AutoresetMode.SAME_STEP,
-        )  # fmt: skip
-        height, width = it["img_height"], it["img_width"]
-        sums = (kernels.unshared(size, dtype=np.float32) for size in (WIDTH, width, width))
-        scratch = kernels.unshared(ROWS, dtype=np.uint8), *sums
-        plane = kernels.unshared(height, width, dtype=np.uint8)
-        levels = self._levels, np.arange(256, dtype=np.float32)
-        kept = memory.kept.view(np.uint64), memory.kept
-        tables = make_tables(height, width)
-        atari = memory.stacks, kept, words, levels, tables, scratch, plane
-        view = {"atari": atari, "frame": memory.frames.view(np.uint64)}.get(self.kind, IS_ACTIVE)
-        field = machines[0].view(MACHINE)["field"][0]
-        seen = pictures, field, memory.fields, memory.frames, PALETTE
-        return rules, machines, actions, seen, view
 
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
@@ -255,8 +220,8 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         `seed` is a number, from which the games count on, or one for each game that is reset. The
         first episode of a seed begins; without one the next episode.
         """
-        with self._turn:
-            self._settle()
+        with self._turns.lock:
+            self._turns.settle()
             mask = self._read_mask(options)
             which = np.flatnonzero(mask)
             if seed is None and not self._is_seeded:
@@ -264,8 +229,8 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
             if seed is None:
                 self._plan(which)
             else:
-                for i, each in zip(which, self._read_seeds(seed, len(which)), strict=True):
-                    self._begins[i] = each, 0, self._find_wait(each, 0)
+                for i, each in zip(which, read_seeds(seed, len(which)), strict=True):
+                    self._begins[i] = each, 0, find_wait(each, 0, self._options["noop_max"])
             self._moves[:, 0] = np.where(mask, kernels.RESET, kernels.LEAVE)
             results = self._play()
             return results[0], self._info(results)
@@ -276,8 +241,8 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         Returns the observations, rewards [N] float64, whether episodes were over or cut off by the
         limit of frames, [N] bool each, and infos.
         """
-        with self._turn:
-            self._settle()
+        with self._turns.lock:
+            self._turns.settle()
             numbers = self._read_actions(actions)
             is_on, mode = self.places["is_on"] != 0, self.autoreset_mode
             are_on = is_on.all()
@@ -303,14 +268,14 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """The newest frames, [210, 160, 3] uint8 each, if ``render_mode`` is ``"rgb_array"``."""
-        with self._turn:
-            self._settle()
+        with self._turns.lock:
+            self._turns.settle()
             return tuple(PALETTE[self._frames]) if self.render_mode else None
 
     def clone_state(self) -> State:
         """Everything that the future of all games depends on, for `restore_state`."""
-        with self._turn:
-            self._settle()
+        with self._turns.lock:
+            self._turns.settle()
             return tuple(each.copy() for each in self._memory.arrays())
 
     def restore_state(self, state: State) -> None:
@@ -319,15 +284,14 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         Raises:
             ConfigError: it is another one; nothing has changed.
         """
-        with self._turn:
-            self._settle()
-            self._restored = self._memory.read(state)
-            self._settle()
+        with self._turns.lock:
+            self._turns.settle()
+            self._turns.restore(self._memory.read(state))
 
     def close_extras(self, **_: Any) -> None:
         """End the threads."""
-        with self._turn:
-            self._crew.close()
+        with self._turns.lock:
+            self._turns.close()
 
     def __getstate__(self) -> tuple[Any, ...]:
         return self._options, self.clone_state()
@@ -336,28 +300,6 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         options, memory = state
         self.__init__(**options)  # type: ignore[misc]
         self.restore_state(memory)
-
-    # --- one call after the other ---
-
-    @property
-    def _turn(self) -> threading.RLock:
-        """The lock of the thread whose turn it is; the child of a fork has a new one."""
-        if self._pid != os.getpid():
-            if self._round is not None and not all(self._round.is_done):
-                self.places["episode"], self.places["is_on"] = -1, 0  # played by threads left behind
-                self._round = None
-            self._crew, self._lock = Crew(self._num_shares), threading.RLock()
-            self._pid = os.getpid()
-        return self._lock
-
-    def _settle(self) -> None:
-        """Finish what this call, or an interrupted one before it, has begun."""
-        if self._round is not None:
-            self._crew.play(self._round)
-            self._round = None
-        if self._restored is not None:
-            self._memory.write(self._restored)
-            self._restored = None
 
     def _play(self) -> Results:
         """Carry out the orders."""
@@ -371,8 +313,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
             np.empty(size, np.bool_), np.empty(size, np.int32), np.empty(size, np.int32),
         )  # fmt: skip
         written = *(each.reshape(-1, *self._form) for each in results[:2]), *results[2:]
-        self._round = Round(functools.partial(self._play_share, written), self._num_shares)
-        self._settle()
+        self._turns.play(functools.partial(self._play_share, written))
         faults = self.places["fault"]
         if faults.any():
             raise not_covered(-int(faults.min()))
@@ -399,17 +340,6 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
             raise ConfigError("The first reset() must begin all games: leave out reset_mask.")
         return mask
 
-    def _read_seeds(self, seed: Any, count: int) -> list[int]:
-        """The seed of each game that is reset."""
-        if np.ndim(seed) == 0:
-            first = read_seed(seed)
-            seeds = [first + i for i in range(count)]
-        else:
-            seeds = [read_seed(each) for each in seed]
-        if len(seeds) != count:
-            raise ConfigError(expected(f"{count} seeds, one per game", len(seeds)))
-        return [_shorten(each) for each in seeds]
-
     def _read_actions(self, actions: Any) -> NDArray[np.integer[Any]]:
         """The actions as an array of valid indices."""
         numbers, count = np.asarray(actions), len(self.moves)
@@ -427,13 +357,10 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         if self._opponents:
             self._remembered[:] = self._memory.streams
         for i, network in enumerate(self._opponents):
-            if not is_on[i]:
-                continue
-            steps = self.places["steps"][i]
-            if steps == 0:
-                network.reset()
-            draw = self._draws[i, steps % _BLOCK, self._draws.shape[2] // 2]
-            self._moves[i, 1] = PONG.duel_actions[network.act(mirror(self._frames[i]), draw)]
+            if is_on[i]:
+                row = self.places["steps"][i] % _BLOCK
+                draw = self._draws[i, row, self._draws.shape[2] // 2]
+                self._moves[i, 1] = PONG.duel_actions[network.act(mirror(self._frames[i]), draw)]
 
     def _plan(self, which: NDArray[np.intp]) -> None:
         """Have the next episodes of these games ready to begin."""
@@ -441,20 +368,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         is_new = (self._begins["seed"] != seeds) | (self._begins["episode"] != episodes)
         for i in which[is_new[which]]:
             seed, episode = int(seeds[i]), int(episodes[i])
-            self._begins[i] = seed, episode, self._find_wait(seed, episode)
-
-    def _find_wait(self, seed: int, episode: int) -> int:
-        """The number of frames without a press with which an episode begins.
-
-        As ale-py on Linux does: the k-th episode takes the k-th number of C++'s ``mt19937``.
-        """
-        if self._options["noop_max"] == 0:
-            return 0
-        twister = np.random.RandomState(seed & 0xFFFFFFFF)
-        for first in range(0, episode + 1, _TWISTER_BLOCK):
-            count = min(_TWISTER_BLOCK, episode + 1 - first)
-            numbers = twister.randint(2**32, size=count, dtype=np.uint32)
-        return int(numbers[-1]) * int(self._options["noop_max"]) >> 32
+            self._begins[i] = seed, episode, find_wait(seed, episode, self._options["noop_max"])
 
     def _draw(self) -> None:
         """Draw the numbers for the next steps of the games that have none left."""
@@ -481,37 +395,3 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
             "frame_number": total_frames,
             "episode_frame_number": episode_frames,
         }
-
-
-def _play_share(
-    kernel: Any,
-    games: Any,
-    orders: Any,
-    start: Any,
-    threads: list[Any],
-    bounds: list[int],
-    results: Results,
-    done: NDArray[np.bool_],
-    share: int,
-) -> None:
-    """Play a share of the games, from the one of its bounds up to the other."""
-    own, first, last = threads[share], bounds[share], bounds[share + 1]
-    kernel(games, orders, start, own, results, done, share, first, last)
-
-
-def read_seed(seed: Any) -> int:
-    """A seed as a Python number, of any size, or refuse it."""
-    try:
-        number = operator.index(seed.item() if hasattr(seed, "item") else seed)
-    except TypeError:
-        number = -1
-    if number < 0 or isinstance(seed, bool | np.bool_):
-        raise ConfigError(expected("seed to be a whole number of at least 0", repr(seed)))
-    return number
-
-
-def _shorten(seed: int) -> int:
-    """The seed itself, or if it has more than 63 bits, as many that depend on all of it."""
-    if seed < 2**63:
-        return seed
-    return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> 1)
