@@ -30,6 +30,7 @@ from pixelpong.kernels.records import unshared as unshared
 from pixelpong.kernels.reinforce import add_rows as add_rows
 from pixelpong.kernels.reinforce import discounted_returns as discounted_returns
 from pixelpong.kernels.reinforce import episode_gradient as episode_gradient
+from pixelpong.kernels.stepping import BEGIN as BEGIN
 from pixelpong.kernels.stepping import GAMES as GAMES
 from pixelpong.kernels.stepping import LEAVE as LEAVE
 from pixelpong.kernels.stepping import PLACE as PLACE

@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from pixelpong.atari.machine import FIELD_SIZE, STATE
 from pixelpong.env.features import NUM_FEATURES, PAIR_COLUMNS, PAIR_ROWS
+from pixelpong.items import ACTIONS
 
 MAX_INPUTS = 2 * NUM_FEATURES + 1  # the most that a step of the gated network can have
 NUM_MARKS = NUM_FEATURES + PAIR_ROWS * PAIR_COLUMNS  # features, and the cells that form pairs
@@ -67,6 +68,19 @@ STREAM = np.dtype(
 
 It has no gaps, whose bytes NumPy would not copy, so that equal streams have equal bytes.
 """
+
+
+def are_fields(fields: NDArray[np.uint64]) -> bool:
+    """Whether no bit is set beside the 80 columns of fields, [..., 80, 2]."""
+    return not (fields[..., 1] >> np.uint64(FIELD_SIZE - 64)).any()
+
+
+def are_streams(streams: NDArray[np.void]) -> bool:
+    """Whether compiled code stays inside its arrays with these streams, [N] `STREAM`."""
+    newest, actions = streams["memory"]["newest"], streams["sides"]["last_action"]
+    are_indices = np.isin(newest, (0, 1)).all() and np.isin(actions, range(len(ACTIONS))).all()
+    return bool(are_indices) and are_fields(streams["fields"])
+
 
 GAME = np.dtype(
     [
