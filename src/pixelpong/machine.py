@@ -61,4 +61,9 @@ def require(what: str, *libraries: str, extra: str) -> None:
     """Raise an error if a library is not installed; it names the `extra` that installs it."""
     for library in libraries:
         if not is_installed(library):
-            raise ConfigError(f"{what} {library}: pip install 'pixelpong[{extra}]'")
+            raise ConfigError(f"{what} {library}: {how_to_install(extra)}")
+
+
+def how_to_install(extra: str) -> str:
+    """The command that installs an extra, where pixelpong was cloned to."""
+    return f"run pip install -c constraints.txt -e '.[{extra}]' in the clone of pixelpong"

@@ -17,7 +17,8 @@ from contextlib import closing, nullcontext
 
 import pytest
 from promises import promise
-from simulation import ACCIDENTS, CONFIGS, ITEM_TIMEOUT, World, recorded_worker, simulated_ray
+from simulated_world import ACCIDENTS, CONFIGS, ITEM_TIMEOUT, World, recorded_worker
+from simulation import simulated_ray
 
 from pixelpong.config import Config
 from pixelpong.engines import Engine

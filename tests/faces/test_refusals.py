@@ -107,10 +107,10 @@ ROWS = [
             ('seeds = "0-999"\nhidden = [1,2,3,4,5,6,7,8,9,10,11]', 2, "trainings, got 11,000"),
         )
     ),
-    Row("record run --out film.mp4", "pip install 'pixelpong[video]'", lacks="av"),
-    Row("plot run", "pip install 'pixelpong[plot]'", lacks="matplotlib"),
-    Row("dashboard --no-open", "pip install 'pixelpong[play]'", lacks="starlette"),
-    Row("train --engine ray", "pip install 'pixelpong[ray]'", lacks="ray"),
+    Row("record run --out film.mp4", "pip install … -e '.[video]'", lacks="av"),
+    Row("plot run", "pip install … -e '.[plot]'", lacks="matplotlib"),
+    Row("dashboard --no-open", "pip install … -e '.[play]'", lacks="starlette"),
+    Row("train --engine ray", "pip install … -e '.[ray]'", lacks="ray"),
 ]
 PYTHON = [
     (lambda: train(updates="3"), "updates to be a whole number", 2),

@@ -14,7 +14,7 @@ from typing import Any
 from pixelpong.config import Config
 from pixelpong.engines.address import LOCAL, find_cluster
 from pixelpong.errors import ConfigError, Interrupted, PixelpongError, WorkerError
-from pixelpong.machine import count_cores, is_installed
+from pixelpong.machine import count_cores, how_to_install, is_installed
 
 # Makes a worker, whose `play(item, params)` is a pure function of its arguments; the worker keeps
 # what is expensive to make. Ray's workers are other processes, so there it must be picklable.
@@ -124,4 +124,4 @@ def has_ray() -> bool:
 def require_ray() -> None:
     """Raise a `ConfigError` if Ray is not installed."""
     if not has_ray():
-        raise ConfigError("The engine ray needs Ray: pip install 'pixelpong[ray]'")
+        raise ConfigError(f"The engine ray needs Ray: {how_to_install('ray')}")
