@@ -63,7 +63,7 @@ ROWS = [
     Row("sweep run", "run is a single run, not a sweep; `pixelpong resume run` continues it", 1),
     Row("sweep gone", "gone has no runs any more: they were removed", 1),
     Row("sweep none.toml", "none.toml is neither a file of options nor a sweep; check its name", 1),
-    Row("sweep --seeds 0 --engine serial --ray-address h:1", "--ray-address … --engine ray"),
+    Row("sweep --seeds 0-1 --engine serial --ray-address h:1", "--ray-address … --engine ray"),
     Row("resume run", "Nothing is left to train in run (budget spent at update 12; "),
     Row("resume run --updates 12", "Nothing is left to train in run (budget spent at update 12; "),
     Row("resume won --updates 99", "won (won … higher until_return, or until_return none"),
@@ -77,7 +77,7 @@ ROWS = [
     Row("resume runs/", "check its name; the runs in runs are fast", 1),
     Row("plot empty", "empty has no update yet", 1),
     Row("play beginer --no-open", "did you mean beginner?", 1),
-    Row("record run --checkpoint 77", "at update 77 … Saved: 0,  … 12, best, latest", 1),
+    Row("record run --checkpoint newest", "No agent … 'newest' … Saved: 0 … best, latest", 1),
     Row("train --config none.toml", "none.toml … No such file"),
     Row("evaluate given.toml", "agent in given.toml", 1),
     Row("tournament club perfect --out none/it.json", "none/it.json", 1),
@@ -117,9 +117,10 @@ PYTHON = [
     (lambda: train(Config()), "give updates, episodes, total_timesteps or until_return", 2),
     (lambda: train(run=5), "run to be text or a path, got 5", 2),
     (lambda: train(every=-1), "every to be a number of at least 0, got -1", 2),
-    (lambda: Run("run").agent(77), "Saved: 0,  … 12, best, latest", 1),
+    (lambda: Run("run").agent("newest"), "Saved: 0,  … 12, best, latest", 1),
     (lambda: evaluate(hidden=3), "an option of environment or engine", 2),
-    (lambda: Policy.load(None), "None", 2),
+    (lambda: Policy.load(None), "what to be a word or a path or a Run, got None", 2),
+    (lambda: evaluate(7), "agent to be a word or a path or a Run or a Policy, got 7", 2),
     (lambda: make_env("pixel"), "observation … frame, field … 'pixel' … did you mean pixels", 2),
     (lambda: make_env(render_mode="human"), "render_mode to be one of rgb_array", 2),
 ]
@@ -151,9 +152,13 @@ def call_here(call, folder, monkeypatch):
 def call_python(words: list[str]) -> Any:
     """The function that a command line names, with its words as Python's values."""
     places = list(itertools.takewhile(lambda word: not word.startswith("--"), words[1:]))
-    flags, values = words[1 + len(places) :: 2], words[2 + len(places) :: 2]
-    names = (flag.removeprefix("--").replace("-", "_") for flag in flags)
-    options = dict(zip(names, map(read, values), strict=True))
+    options: dict[str, Any] = {}
+    for word in words[1 + len(places) :]:
+        if word.startswith("--"):
+            name = word.removeprefix("--").replace("-", "_")
+            options[name] = True  # unless a value follows
+        else:
+            options[name] = read(word)
     return getattr(pixelpong, words[0])(*places, **options)
 
 

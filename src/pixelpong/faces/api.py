@@ -122,6 +122,7 @@ def _configure(policy: Policy, options: dict[str, Any]) -> Config:
     return Config().updated(own | options, "evaluate")
 
 
+@checked
 def tournament(
     *players: str,
     games: Positive = 10,
@@ -177,6 +178,7 @@ def tournament(
     return result
 
 
+@checked
 def sweep(
     grid: str | Path | None = None,
     *,
