@@ -39,7 +39,7 @@ SHORTER = {
     "resume runs/fast-001 --updates": "--updates 5",
     "resume runs/fast-001 --engine serial --updates": "--updates 6",
     "resume runs/fast-001 --learning-rate": "--updates 7",
-    "sweep runs/sweep-001": "--engine serial",
+    "sweep sweep-001": "--engine serial",
     "sweep grid.toml": "--engine serial --seeds 0 --learning-rate 1e-3 --updates 1",
     "sweep rounds.toml": "--engine serial --seeds 0 --learning-rate 1e-3 --updates 1",
     "sweep": "--engine serial --seeds 0-1 --updates 1 --max-frames 300 TINY",
@@ -59,7 +59,7 @@ TINY = {
 """What makes an update short, by algorithm."""
 
 PLACEHOLDERS = {
-    "RUN": "runs/fast-001",
+    "RUN": "runs/fast-001", "NAME": "club",
     "half@240": "half@0", "half@480": "half@1", "half@733": "half@2",
 }  # fmt: skip
 """What a reader writes in place of a word in capitals; updates of a short run for a long one's."""
