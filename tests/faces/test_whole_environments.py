@@ -106,7 +106,9 @@ def test_an_interrupt_at_any_bytecode_leaves_the_call_done_or_not_done(kind, wha
         assert is_done or state_of(envs) == before, f"bytecode {number}"
         found.add(is_done)
         other.restore_state(done if is_done else start)
-        for ours, theirs in zip(*(it.step(np.ones(size, int)) for it in (envs, other)), strict=True):
+        for ours, theirs in zip(
+            *(it.step(np.ones(size, int)) for it in (envs, other)), strict=True
+        ):
             if isinstance(ours, np.ndarray):
                 np.testing.assert_array_equal(ours, theirs, f"bytecode {number}")
         number += stride
