@@ -8,10 +8,13 @@ from lockstep import OracleForTwo, play_in_lockstep
 from machines import short_and_long
 from two_paddles import OTHER, OWN, ball_of, paddle
 
+from pixelpong.config.protocols import find_protocol
 from pixelpong.env import duel
 from pixelpong.env.cartridge import BALL_ROW, LEFT_BUTTON, LEFT_POINTS, RIGHT_BUTTON, RIGHT_POINTS
 from pixelpong.env.duel import LEFT, DuelEmulator
 from pixelpong.env.native import NativeConsole
+from pixelpong.env.pong import Emulator
+from pixelpong.errors import ConfigError
 from pixelpong.items import DOWN, STAY, UP
 
 
@@ -35,6 +38,21 @@ def test_every_frame_is_that_of_multi_agent_ale_py(mode, frames, seed):
     assert done["games"] >= 1
     assert done["points"] >= 40
     assert done["charges"]  # which ours does not know
+
+
+def test_a_game_for_two_has_only_what_counts_its_points():
+    """A step or a snapshot of the game for one would know neither points nor presses."""
+    game = DuelEmulator()
+    assert not any(hasattr(game, name) for name in ("step", "get_state", "set_state"))
+
+
+def test_a_step_with_too_few_draws_is_refused():
+    emulator = Emulator(find_protocol("ALE/Pong-v5"))
+    with pytest.raises(ConfigError, match="at least 5 draws, got 2"):
+        emulator.step(UP, [0.0, 0.9])
+    assert emulator.num_frames == 0
+    emulator.step(UP, [0.0] + 4 * [0.9])
+    assert emulator.num_frames == 4
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ import pixelpong
 from pixelpong import Policy
 from pixelpong.agent.choice import open_agent
 from pixelpong.agent.game import play_game
+from pixelpong.env.gym import make_theirs
 from pixelpong.env.preprocess import difference, preprocess
 from pixelpong.errors import ConfigError
 from pixelpong.seeding import make_rng
@@ -143,8 +144,11 @@ def test_many_at_once_are_each_as_one_alone(context):
 def test_what_is_no_action_and_a_step_after_the_end_are_refused_with_the_way_out():
     env = pixelpong.make_env(max_frames=20, actions="three")
     env.reset()
-    says = r"actions (as an array|from 0 to 2, got \[.+\]; pixelpong's agents need actions='six')"
-    for action in (3, -1, 2.0, "up", None, [1], np.array([1])):  # 3: of one of our agents
+    for action, says in (
+        (3, r"from 0 to 2, got \[3\]; pixelpong's agents need actions='six'"),
+        (-1, r"from 0 to 2, got \[-1\]$"),
+        *((odd, "an action as a whole number") for odd in (2.0, "up", None, [1], np.array([1]))),
+    ):
         with pytest.raises(ConfigError, match=says):
             env.step(action)
     *_, last = steps = [env.step(np.array(2)) for _ in range(5)]
@@ -154,6 +158,24 @@ def test_what_is_no_action_and_a_step_after_the_end_are_refused_with_the_way_out
         env.step(0)
     env.reset()
     env.step(0)
+
+
+def test_one_game_is_as_atari_programs_expect_it():
+    env = pixelpong.make_env("field")
+    assert env.get_action_meanings() == make_theirs().unwrapped.get_action_meanings()
+    assert env.metadata.keys() == pixelpong.make_env.metadata.keys()
+    with pytest.raises(ConfigError, match=r"no options of reset, got 'typo'"):
+        env.reset(options={"typo": 1})
+    with pytest.raises(ConfigError, match=r"make_env: expected observation .+ got 'ram'"):
+        pixelpong.make_env("ram")
+    for seed in (np.int64(3), np.uint64(2**63), 2**53, 2**64 + 5, 10**40):
+        first, again = (
+            play(pixelpong.make_env("pixels", max_frames=SHORT), each, [2, 2, 3])
+            for each in (seed, int(seed))
+        )
+        for (a, *rest), (b, *same) in zip(first, again, strict=True):
+            np.testing.assert_array_equal(a, b)
+            assert rest == same
 
 
 def test_predict_for_many_is_act_for_each_and_can_draw_its_actions(toy_runs, mode):

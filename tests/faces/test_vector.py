@@ -77,6 +77,16 @@ def test_on_the_same_actions_every_byte_is_atari_vector_envs(what):
     assert ends > 0 or steps < 1000
 
 
+@pytest.mark.parametrize(
+    ("noop_max", "max_frames", "steps", "seed"), [(300, 8, 30, 1), (3500, 108_000, 3, 0)]
+)
+def test_opening_frames_do_not_count_and_go_on_in_another_game(noop_max, max_frames, steps, seed):
+    """The first point comes after some 250 frames, and a game without a press ends after 3,056."""
+    options = {"noop_max": noop_max, "max_num_frames_per_episode": max_frames}
+    found, _ = differences(options, steps, size=16, seed=seed)
+    assert found == []
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
@@ -228,6 +238,49 @@ def test_what_cannot_be_is_refused_in_a_sentence():
     ):  # fmt: skip
         with pytest.raises(ConfigError, match=next(iter(options))):
             pixelpong.make_vec(**options)
+    assert envs.reset(seed=2**70)[0].shape == (2, 80, 80)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"actions": "three", "full_action_space": True}, "full_action_space has all actions"),
+        ({"observation": "pixels", "stack_num": 7}, "stack_num changes only .+ 'atari'"),
+        ({"observation": "field", "grayscale": False}, "grayscale changes only"),
+        ({"observation": "frame", "img_height": 50}, "img_height changes only"),
+        ({"observation": "frame", "img_width": 50}, "img_width changes only"),
+        ({"observation": "field", "maxpool": False}, "maxpool changes only"),
+        ({"frameskip": 5, "max_frameskip": 2}, "max_frameskip to be at least frameskip, 5, got 2"),
+        ({"img_height": 42, "img_width": 40}, "not to divide 210 and 160, got 42 and 40"),
+        ({"num_envs": 2.0}, "make_vec: expected num_envs"),
+        ({"num_env": 2}, "make_vec: .+ did you mean num_envs"),
+    ],
+)
+def test_an_option_that_would_change_nothing_is_refused(options, says):
+    with pytest.raises(ConfigError, match=says):
+        pixelpong.make_vec(**options)
+
+
+@pytest.mark.parametrize("options", [{"typo": 1}, {"reset_masks": [True]}, [1], "mask"])
+def test_unknown_options_of_reset_are_refused(options):
+    envs = pixelpong.make_vec(1, "field")
+    with pytest.raises(ConfigError, match="option"):
+        envs.reset(options=options)
+
+
+def test_seeds_of_any_size_count_on_from_game_to_game():
+    options = {"repeat_action_probability": 0.5, "max_num_frames_per_episode": 200}
+    many = pixelpong.make_vec(3, "field", **options)
+    alone = pixelpong.make_vec(1, "field", **options)
+    for first in (0, 2**53, 2**63 - 2, 2**64 - 1, 10**30):
+        many.reset(seed=first)
+        for i in range(3):
+            alone.reset(seed=[first + i])
+            np.testing.assert_array_equal(alone.places["seed"][0], many.places["seed"][i])
+        assert len(set(many.places["seed"].tolist())) == 3
+    for seed in (True, -1, 1.5, "one", [1, 2, -3], [1, 2]):
+        with pytest.raises(ConfigError, match="seed"):
+            many.reset(seed=seed)
 
 
 def test_gymnasium_makes_the_same_environments():

@@ -14,10 +14,12 @@ from pixelpong.agent.file import Agent
 from pixelpong.agent.game import play_game
 from pixelpong.atari.machine import STATE
 from pixelpong.config.protocols import PROTOCOLS, find_protocol
+from pixelpong.env.features import NUM_FEATURES
 from pixelpong.env.native import NativeConsole
 from pixelpong.errors import EmulatorError
-from pixelpong.items import ACTIONS, UP, Episode, Item
+from pixelpong.items import ACTIONS, NUM_PIXELS, UP, Episode, Item
 from pixelpong.learn import network
+from pixelpong.play.networks import NETS
 from pixelpong.play.player import Player
 from pixelpong.seeding import make_rng
 from pixelpong.verification import compare_with_ale
@@ -144,6 +146,20 @@ def test_the_streams_of_an_item_play_as_each_of_them_alone():
         lengths = np.concatenate([np.diff(it.offsets) for it in sides])
         assert np.diff(side.offsets).tolist() == lengths.tolist()
         streams = whole.streams
+
+
+def test_a_step_has_at_most_as_many_inputs_as_there_is_room_for():
+    """All pixels change in the classic network; in the other one features appear and vanish."""
+    blank, full = np.full((210, 160), 34, np.uint8), np.full((210, 160), 200, np.uint8)
+    classic = NETS["reinforce"](make_params("reinforce"))
+    for screen, count in ((blank, 0), (full, NUM_PIXELS), (full, 0), (blank, NUM_PIXELS)):
+        classic.act(screen)
+        assert len(classic.inputs()) == count <= kernels.MAX_ACTIVE
+    gated, most, rng = NETS["ppo"](make_params("ppo")), 0, np.random.default_rng(0)
+    for share in (0.01, 0.3, 0.4, 0.45, 0.3, 0.45, 0.0, 0.45):
+        gated.act(np.where(rng.random((210, 160)) < share, 200, 34).astype(np.uint8))
+        most = max(most, len(gated.inputs()))
+    assert NUM_FEATURES * 0.9 < most <= kernels.MAX_INPUTS == NUM_FEATURES + 1
 
 
 def test_statistics_of_an_episode_by_hand():

@@ -19,6 +19,7 @@ from pixelpong.env.preprocess import mirror, preprocess
 from pixelpong.items import ACTIONS, BUILTIN, DOWN, SELF, STAY, UP, Item
 from pixelpong.learn.ppo import log_softmax
 from pixelpong.play.player import Player
+from pixelpong.play.worker import make_worker
 from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng
 from pixelpong.verification import compare_ways
@@ -120,6 +121,42 @@ def test_the_next_steps_depend_on_their_item_alone(params, opponent):
         other.play(Item("train", 9, 1, 1, steps=33, opponent=each), make_params("ppo", seed=1))
     assert_same_play(play(other, first.streams, 2), second)
     assert_same_play(play(player, first.streams, 2), second)
+
+
+@pytest.mark.parametrize("name", ["W1", "W2", "b2"])
+def test_what_is_played_depends_on_the_values_of_the_parameters_alone(name):
+    """A caller may put another array into the same dict, or other numbers into the same array."""
+    params, item = make_params("ppo"), Item("train", 0, 1, 0, steps=60)
+    values = params[name].copy()
+    others = np.random.default_rng(0).normal(size=values.shape).astype(values.dtype)
+    players = [make_player() for _ in range(3)]
+    first = players[0].play(item, params)
+    params[name] = others.copy()
+    wanted = players[1].play(item, params)
+    assert_same_play(players[0].play(item, params), wanted)
+    params[name][:] = values
+    assert_same_play(players[0].play(item, params), first)
+    params[name][:] = others
+    assert_same_play(players[0].play(item, dict(params)), wanted)
+    with pytest.raises(AssertionError):
+        assert_same_play(first, wanted)
+
+
+def test_a_worker_has_compiled_what_its_items_need(monkeypatch):
+    """A game of two networks takes other kernels than that of one; see also `Worker.play`."""
+    opponents, play = [], Player.play
+
+    def noting(self, item, params, rng=None):
+        opponents.append(item.opponent)
+        return play(self, item, params, rng)
+
+    monkeypatch.setattr(Player, "play", noting)
+    make_worker(toy_config("fast"))
+    assert opponents == [BUILTIN]
+    worker = make_worker(toy_config("fast", opponent="half"))
+    assert opponents == [BUILTIN, BUILTIN, SELF]
+    with pytest.raises(AssertionError, match="only gradients"):
+        worker.play(Item("evaluate", 0, 0, 0, games=2), make_params("ppo"))
 
 
 def test_the_mirrored_screen_has_the_mirrored_field():

@@ -32,9 +32,8 @@ from pixelpong.atari.machine import (
     PADDLE_LOWEST,
     PADDLE_TURN,
 )
-from pixelpong.config.protocols import find_protocol
 from pixelpong.env.cartridge import BALL_ROW, LEFT_POINTS, RIGHT_POINTS, SERVE
-from pixelpong.env.pong import Emulator
+from pixelpong.env.native import NativeConsole
 from pixelpong.items import DOWN, STAY, UP
 
 LEFT, RIGHT = 0, 1  # the two sides, as indices of `DuelEmulator.points`
@@ -49,16 +48,18 @@ _MIN_PRESSES = (PADDLE_LOWEST - PADDLE_CENTRE) / PADDLE_TURN
 _MAX_PRESSES = (PADDLE_HIGHEST - PADDLE_CENTRE) / PADDLE_TURN
 
 
-class DuelEmulator(Emulator):
+class DuelEmulator:
     """A game of Pong for two, frame by frame."""
 
     def __init__(self, mode: int = MODE) -> None:
-        protocol = find_protocol("PongNoFrameskip-v4", max_frames=MAX_FRAMES)
-        super().__init__(protocol, mode)
+        """Start a game; `mode` is the cartridge's, see `NativeGame.switch_on`."""
+        self.console = NativeConsole(mode)
+        self.reset()
 
     def reset(self) -> None:
         """Start a game."""
-        super().reset()
+        self.console.reset()
+        self.num_frames = 0
         self.points = [0, 0]  # of the left and the right side
         self.frames_since_point = 0
         self._winner: int | None = None
@@ -81,6 +82,16 @@ class DuelEmulator(Emulator):
             if points[side] > self.points[side]:
                 self._winner, self.frames_since_point = side, 0
         self.points = points
+
+    @property
+    def screen(self) -> NDArray[np.uint8]:
+        """The newest frame, [210, 160] palette indices, overwritten at every frame."""
+        return self.console.picture
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a side has 21 points, or the cartridge would soon end the game."""
+        return self.console.is_over or self.num_frames >= MAX_FRAMES
 
     @property
     def server(self) -> int | None:

@@ -18,6 +18,7 @@ from pixelpong.atari.machine import DRAW_PICTURE, STATE
 from pixelpong.atari.palette import PALETTE
 from pixelpong.config.protocols import Protocol
 from pixelpong.env.native import NativeConsole
+from pixelpong.errors import ConfigError, expected
 from pixelpong.items import STAY
 
 # The start of a snapshot: the action held and the frames so far; the console's state follows.
@@ -46,7 +47,12 @@ class Emulator:
         `draws` are at least 1 + protocol.max_frame_skip uniform numbers in [0, 1): the first
         chooses the frame skip if the protocol has several, the others decide at each frame whether
         the held action sticks.
+
+        Raises:
+            ConfigError: there are fewer.
         """
+        if len(draws) <= self._high:
+            raise ConfigError(expected(f"at least {1 + self._high} draws", len(draws)))
         skip = self._low + int(draws[0] * (self._high - self._low + 1))
         sticky, held = self.protocol.sticky, self.held
         frames = bytearray()

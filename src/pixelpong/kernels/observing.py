@@ -16,7 +16,7 @@ from pixelpong.kernels.intrinsics import lowest_bit, reverse
 # A part of kernels, which is compiled with its callers.
 _part: Any = register_jitable(error_model="numpy")
 
-MAX_ACTIVE = 2 * NUM_PIXELS  # the most active inputs that a step of the classic network can have
+MAX_ACTIVE = NUM_PIXELS  # the most active inputs that a step of the classic network can have
 
 
 @_part

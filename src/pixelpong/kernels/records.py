@@ -16,7 +16,8 @@ from pixelpong.atari.machine import FIELD_SIZE, STATE
 from pixelpong.env.features import NUM_FEATURES, PAIR_COLUMNS, PAIR_ROWS
 from pixelpong.items import ACTIONS
 
-MAX_INPUTS = 2 * NUM_FEATURES + 1  # the most that a step of the gated network can have
+# The most that a step of the gated network can have: a feature stayed, appeared or vanished.
+MAX_INPUTS = NUM_FEATURES + 1
 NUM_MARKS = NUM_FEATURES + PAIR_ROWS * PAIR_COLUMNS  # features, and the cells that form pairs
 MAX_POINTS = 48  # room for the 41 of a game to 21
 

@@ -342,7 +342,8 @@ def _make_step(see: Any, show: Any) -> Any:
                 observe(place, i, taken, which, seen, view, out)
                 rewards[i] = place.reward
                 is_over[i], is_cut[i] = place.is_over != 0, place.is_cut != 0
-                if g.goes_on and place.is_over | place.is_cut:
+                is_ready = begins[i].episode == place.episode + 1  # always, if `may_end` was right
+                if g.goes_on and is_ready and place.is_over | place.is_cut:
                     show(place, i, seen, view, final)
                     _begin(g, place, console, begins[i], start, machines[0], actions)
                     memories[i : i + 1] = 0

@@ -77,8 +77,7 @@ class PPOLearner(Learner):
         super()._restore(arrays, counters)
         # A game has one opponent: where it has changed, and in new streams, games begin anew.
         streams = np.ascontiguousarray(arrays["streams"]).view(kernels.STREAM)[:, 0]
-        newest, actions = streams["memory"]["newest"], streams["sides"]["last_action"]
-        if not (np.isin(newest, (0, 1)).all() and np.isin(actions, range(len(ACTIONS))).all()):
+        if not kernels.are_streams(streams):
             raise ValueError("streams with indices outside their arrays")
         self._streams = np.zeros(len(self._streams), kernels.STREAM)
         before, now = self._opponents(self.progress.opponent), self._opponents()

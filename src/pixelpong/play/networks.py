@@ -102,13 +102,12 @@ class Network:
         return ()
 
     def use(self, params: Params) -> None:
-        """From now on, use these parameters, of the same shapes, on other frames."""
-        if params is not self.params:  # within a round they are the same
-            first, W1 = self.params["W1"], params["W1"]
-            assert (first.shape, first.dtype) == (W1.shape, W1.dtype)
-            self.params, views = params, read_only(params)
-            each = (views[name] for name in ("W1", "W2", "b2") if name in views)
-            self._params = tuple(w.reshape(len(w), -1) if w.ndim == 3 else w for w in each)
+        """From now on, use the values of these parameters, of the same shapes, on other frames."""
+        for name, before in self.params.items():
+            assert (before.shape, before.dtype) == (params[name].shape, params[name].dtype), name
+        self.params, views = dict(params), read_only(params)
+        each = (views[name] for name in ("W1", "W2", "b2") if name in views)
+        self._params = tuple(w.reshape(len(w), -1) if w.ndim == 3 else w for w in each)
 
     # --- many steps ---
 

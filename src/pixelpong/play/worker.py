@@ -19,7 +19,17 @@ import numpy as np
 
 from pixelpong import kernels
 from pixelpong.config import Config
-from pixelpong.items import NUM_PIXELS, Episode, Item, Params, Result, SparseGrads, read_only
+from pixelpong.items import (
+    BUILTIN,
+    NUM_PIXELS,
+    SELF,
+    Episode,
+    Item,
+    Params,
+    Result,
+    SparseGrads,
+    read_only,
+)
 from pixelpong.learn.returns import standardize
 from pixelpong.play.networks import NETS
 from pixelpong.play.player import Player
@@ -83,6 +93,7 @@ class Worker:
     def play(self, item: Item, params: Params) -> Result:
         """Play an item; for games to learn from, return the sum of their gradients."""
         if item.games > 1:
+            assert item.purpose == "train", "only gradients are added up"
             places = range(item.index, item.index + item.games)
             games = (dataclasses.replace(item, index=index, games=1) for index in places)
             return join(self.play(game, params) for game in games)
@@ -103,9 +114,12 @@ def make_worker(config: Config, opponent: Params | None = None) -> Worker:
     `opponent` has the parameters of an opposing agent, if any.
     """
     protocol, algorithm = config.protocol, config.algorithm
-    # Compile all kernels in a game of one frame, so that no item has to wait for that.
+    # Compile all kernels in games of one frame, so that no item has to wait for that; those for two
+    # networks are others than those for one.
     short = Player(dataclasses.replace(protocol, max_frames=1), algorithm)
     params = NETS[algorithm].init(make_rng(0, "bench"), 1, config.dtype)
-    item = Item("train", 0, 0, 0, steps=1 if algorithm == "ppo" else None)
-    Worker(short, config.gamma).play(item, params)
+    steps = 1 if algorithm == "ppo" else None
+    for other in (BUILTIN,) if config.opponent == BUILTIN or steps is None else (BUILTIN, SELF):
+        item = Item("train", 0, 0, 0, steps=steps, opponent=other)
+        Worker(short, config.gamma).play(item, params)
     return Worker(Player(protocol, algorithm, opponent), config.gamma)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from pixelpong import kernels
 from pixelpong.atari.machine import FIELD_SIZE, ROWS, STATE, WIDTH
 from pixelpong.errors import ConfigError, expected
-from pixelpong.kernels.records import are_fields, are_streams
 
 State = tuple[NDArray[Any], ...]  # copies of the arrays of a `Memory`
 
@@ -93,7 +92,7 @@ class Memory:
             (least <= places[name]).all() and (places[name] <= most).all()
             for name, (least, most) in (_BOUNDS | of_rules).items()
         )
-        return are_places and are_streams(streams) and are_fields(fields)
+        return are_places and kernels.are_streams(streams) and kernels.are_fields(fields)
 
     def write(self, state: State) -> None:
         """Continue from a state that `read` has returned."""

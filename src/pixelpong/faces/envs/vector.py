@@ -256,7 +256,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
                 self._moves[~is_on, 0] = kernels.RESET
                 self._plan(np.flatnonzero(~is_on))
             if mode == AutoresetMode.SAME_STEP:
-                self._plan(np.arange(self.num_envs))
+                self._plan(np.flatnonzero(self.places["may_end"]))
             results = self._play()
             observations, _, rewards, is_over, is_cut, *_ = results
             infos = self._info(results)
@@ -364,11 +364,10 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
 
     def _plan(self, which: NDArray[np.intp]) -> None:
         """Have the next episodes of these games ready to begin."""
-        seeds, episodes = self.places["seed"], self.places["episode"] + 1
-        is_new = (self._begins["seed"] != seeds) | (self._begins["episode"] != episodes)
-        for i in which[is_new[which]]:
-            seed, episode = int(seeds[i]), int(episodes[i])
-            self._begins[i] = seed, episode, find_wait(seed, episode, self._options["noop_max"])
+        for i in which:
+            seed, episode = int(self.places["seed"][i]), int(self.places["episode"][i]) + 1
+            if self._begins[["seed", "episode"]][i].item() != (seed, episode):
+                self._begins[i] = seed, episode, find_wait(seed, episode, self._options["noop_max"])
 
     def _draw(self) -> None:
         """Draw the numbers for the next steps of the games that have none left."""
