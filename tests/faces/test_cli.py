@@ -266,7 +266,14 @@ def test_no_name_of_a_run_reaches_the_terminal_as_control_codes(name, call, toy_
 
 @pytest.mark.parametrize(
     ("limit", "cores"),
-    [("150000 100000", 1), ("400000 100000", 4), ("50000 100000", 1), ("max 100000", 64), ("", 64)],
+    [
+        ("140000 100000", 1),
+        ("190000 100000", 2),
+        ("400000 100000", 4),
+        ("50000 100000", 1),
+        ("max 100000", 64),
+        ("", 64),
+    ],
 )
 def test_the_cores_are_those_that_a_container_allows(tmp_path, monkeypatch, limit, cores):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(64))
