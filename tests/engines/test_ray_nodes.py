@@ -70,34 +70,52 @@ def test_a_job_finds_its_cluster_by_the_environment(cluster, monkeypatch):
         assert wait_until(lambda: list(engine.run([0], None)) and engine.stats.workers == 2)
 
 
-@promise("a lost head")
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("program", "words"),
-    [("gcs_server", "the head at .* does not answer"), ("raylet", "Ray on this machine .* answer")],
-)
-def test_a_lost_head_costs_no_complete_update(program, words, tmp_path):
-    """Ray itself would end the process: after a while, or at the next update."""
-    config = load_preset("fast").updated({**SMALL, "engine": "threads"}, "test")
-    config = config.updated({"updates": 10**6, "save_every": 10**6}, "test")
-    run = RunDirectory.create(tmp_path / "run", config)
-    with closing(LocalCluster(1)) as cluster:
-        words_of_ray = "--engine", "ray", "--ray-address", cluster.address, "--quiet"
-        with Driver(tmp_path, "resume", "run", *words_of_ray) as driver:
-            driver.wait_for_lines(3)
-            port = cluster.address.rpartition(":")[2]
-            for pid in processes_with(f"/{program}\0") & processes_with(f"port={port}\0"):
-                os.kill(pid, signal.SIGKILL)
-            assert driver.wait() == 1, driver.said()
-            last = driver.said().splitlines()[-1]
-    assert re.fullmatch(f"pixelpong: error: The Ray cluster is lost: {words}.*resume RUN.*", last)
+def check_lost(driver: Driver, run: RunDirectory, config: Config, words: str) -> None:
+    """The command ends with one line of ours, and its last complete update is saved."""
+    assert driver.wait() == 1
+    last = driver.said().splitlines()[-1]
+    pattern = f"pixelpong: error: The Ray cluster is lost: {words} does not answer .*resume RUN'"
+    assert re.fullmatch(pattern, last)
     updates = run.checkpoints.load_latest().update
     assert updates == max(line["update"] for line in run.metrics.read()) >= 3
-    undisturbed = RunDirectory.create(
-        tmp_path / "undisturbed", config.updated({"updates": updates}, "test")
-    )
+    whole = config.updated({"updates": updates}, "test")
+    undisturbed = RunDirectory.create(run.path.with_name("undisturbed"), whole)
     train(undisturbed)
     assert same_training(run, undisturbed) == []
+
+
+ENDLESS = {**SMALL, "engine": "threads", "updates": 10**6, "save_every": 10**6}
+
+
+@promise("a lost head")
+@pytest.mark.slow
+def test_a_lost_head_costs_no_complete_update(tmp_path):
+    """Ray itself would end the process after a while, without a word of ours."""
+    config = load_preset("fast").updated(ENDLESS, "test")
+    run = RunDirectory.create(tmp_path / "run", config)
+    others = processes_with("/gcs_server\0")
+    with closing(LocalCluster(1)) as cluster:
+        ours = processes_with("/gcs_server\0") & processes_with(f"pixelpong-ray-{os.getpid()}-")
+        (head,) = ours - others
+        on_it = "--engine", "ray", "--ray-address", cluster.address
+        with Driver(tmp_path, "resume", "run", *on_it, "--quiet") as driver:
+            driver.wait_for_lines(3)
+            os.kill(head, signal.SIGKILL)
+            check_lost(driver, run, config, f"the head at {cluster.address}")
+
+
+@promise("a lost head")
+@pytest.mark.slow
+def test_a_ray_of_our_own_that_dies_costs_no_complete_update(tmp_path):
+    """At the next update, Ray itself would end the process."""
+    config = load_preset("fast").updated(ENDLESS, "test")
+    run = RunDirectory.create(tmp_path / "run", config)
+    words, accident = (
+        ["resume", "run", "--engine", "ray", "--quiet"],
+        ["raylet", "pixelpong.session:Session.record", 3],
+    )
+    with Driver(tmp_path, *words, accident=accident) as driver:
+        check_lost(driver, run, config, "Ray on this machine")
 
 
 @pytest.mark.soak

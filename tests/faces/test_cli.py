@@ -295,7 +295,7 @@ def test_no_name_of_a_run_reaches_the_terminal_as_control_codes(name, call, toy_
 @pytest.mark.parametrize(
     ("limit", "cores"),
     [
-        ("120000 100000", 1),
+        ("140000 100000", 1),
         ("190000 100000", 2),
         ("400000 100000", 4),
         ("50000 100000", 1),

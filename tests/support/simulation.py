@@ -284,6 +284,8 @@ class View:
     def check(self) -> None:
         """The head is never lost here."""
 
+    wait_until_sure = check
+
     def nodes(self) -> list[engine.Node]:
         now = self._cluster.world.monotonic()
         if now - self._seen_at > 1.0:

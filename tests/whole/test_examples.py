@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +20,7 @@ import search_in_one_file as search
 import to_tensorboard
 
 from pixelpong.env.features import NUM_INPUTS
+from pixelpong.faces.cli import parse
 from pixelpong.items import ACTIONS, DOWN, UP
 from pixelpong.learn import gated, ppo, reinforce
 from pixelpong.learn.optimizer import adam, rmsprop
@@ -163,8 +166,37 @@ def test_ray_and_slurm_read_the_files_to_launch_a_cluster_with():
         check(file)
         with pytest.raises(jsonschema.ValidationError, match="min_worker"):
             check(file | {"min_worker": 3})
+        # What is fetched is what the sweep writes, in the folder that is mounted or demanded.
+        comment = (files / name).read_text("utf-8").partition("cluster_name:")[0]
+        assert "'cd /shared && " in comment
+        assert "--out runs/seeds'" in comment
+        assert " /shared/runs/ runs/\n" in comment
+        assert any("/shared" in line for line in file["setup_commands"])
+    types = yaml.safe_load((files / "aws.yaml").read_text("utf-8"))["available_node_types"]
+    assert all("ImageId" in each["node_config"] for each in types.values())
+    assert len({each["node_config"]["InstanceType"] for each in types.values()}) == 1
     job = yaml.safe_load((files / "kuberay.yaml").read_text("utf-8"))
     assert (job["apiVersion"], job["kind"]) == ("ray.io/v1", "RayJob")
     assert job["spec"]["rayClusterSpec"]["rayVersion"] == ray.__version__
     text = (files / "slurm.sh").read_text("utf-8")
     assert subprocess.run(["bash", "-n"], input=text, text=True).returncode == 0
+
+
+def test_the_job_on_kubernetes_continues_a_sweep_that_is_there(tmp_path):
+    """Else a second `kubectl apply` would fail, as its folder exists."""
+    yaml = pytest.importorskip("yaml")
+    file = Path(pong.__file__).parent / "cluster/kuberay.yaml"
+    assert "wget" in file.read_text("utf-8"), "for the probes of KubeRay"
+    entrypoint = yaml.safe_load(file.read_text("utf-8"))["spec"]["entrypoint"]
+    (tmp_path / "pixelpong").write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/said\n')
+    (tmp_path / "pixelpong").chmod(0o755)
+    for _ in range(2):
+        words = shlex.split(entrypoint.replace("/results", str(tmp_path)))
+        subprocess.run(words, env={"PATH": f"{tmp_path}:{os.environ['PATH']}"}, check=True)
+        (tmp_path / "seeds").mkdir(exist_ok=True)
+        (tmp_path / "seeds/sweep.csv").touch()
+    first, second = (tmp_path / "said").read_text().splitlines()
+    assert first == f"sweep --seeds 0-63 --ray-address auto --out {tmp_path}/seeds"
+    assert second == f"sweep {tmp_path}/seeds --ray-address auto"
+    for line in (first, second):
+        parse(shlex.split(line))

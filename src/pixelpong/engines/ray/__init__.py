@@ -177,7 +177,7 @@ class RayEngine(Engine):
 
     def run(self, items: Sequence[Any], params: Any) -> Generator[Any, None, None]:
         """Play the items and yield their results, in order."""
-        self._cluster.check()
+        self._cluster.wait_until_sure()
         with naming("Sending the parameters to Ray's object store"):
             run = _Run(items, ray.put(params), list(range(len(items))))
         self._waits_for = ""

@@ -54,6 +54,17 @@ class Cluster:
                 what = f"The Ray cluster is lost: {end.name} does not answer ({end.reason})"
                 raise WorkerError(f"{what}; {self._advice}")
 
+    def wait_until_sure(self) -> None:
+        """Wait until the Ray of this machine answers; a `WorkerError` if the cluster is lost.
+
+        While its process dies, its connections are still open for some milliseconds, and a call
+        that needs it would end this process too.
+        """
+        self._raylet.renew()
+        while not self._raylet.is_open:
+            self.check()
+            time.sleep(TRY_SECONDS / 10)
+
     def nodes(self) -> list[Node]:
         """The living nodes, also a moment ago if the head does not answer; checks it anew."""
         self._head.renew()
