@@ -145,7 +145,7 @@ def test_evaluate_reports_as_python_does_for_a_run_a_path_and_a_policy(call, rep
             found = pixelpong.evaluate(way, 5, seed=3, sampled=sampled)
             assert (list(found.returns), f"{found}\n") == (told["returns"], out)
     assert re.search(r"mean return −?\d+\.\d\d \(too few games for an interval\) over 5 games", out)
-    assert "update 12: sampled play on ALE/Pong-v5, seed 3" in out
+    assert "update 12: sampled play on ALE/Pong-v5 with at most 300 frames, seed 3" in out
 
 
 def test_a_quiet_training_says_how_it_ended_on_one_line(call):

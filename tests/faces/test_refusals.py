@@ -70,7 +70,7 @@ ROWS = [
     Row("resume runs/", "check its name; the runs in runs are fast", 1),
     Row("plot empty", "empty has no update yet", 1),
     Row("play beginer --no-open", "did you mean beginner?", 1),
-    Row("record run --checkpoint 77", "at update 77 … Saved: 0,  … 12, best, latest", 1),
+    Row("record run --checkpoint newest", "as 'newest' … Saved: 0,  … 12, best, latest", 1),
     Row("train --config none.toml", "none.toml … No such file"),
     Row("evaluate given.toml", "agent in given.toml", 1),
     Row("tournament club perfect --out none/it.json", "none/it.json", 1),
@@ -104,7 +104,7 @@ ROWS = [
 PYTHON = [
     (lambda: train(updates="3"), "updates to be a whole number", 2),
     (lambda: train(Config()), "give updates, episodes, total_timesteps or until_return", 2),
-    (lambda: Run("run").agent(77), "Saved: 0,  … 12, best, latest", 1),
+    (lambda: Run("run").agent("newest"), "Saved: 0,  … 12, best, latest", 1),
     (lambda: evaluate(hidden=3), "an option of environment or engine", 2),
     (lambda: Policy.load(None), "None", 2),
     (lambda: make_env("pixel"), "observation … frame, field … 'pixel' … did you mean pixels", 2),
@@ -137,9 +137,12 @@ def call_here(call, folder, monkeypatch):
 def call_python(words: list[str]) -> Any:
     """The function that a command line names, with its words as Python's values."""
     places = list(itertools.takewhile(lambda word: not word.startswith("--"), words[1:]))
-    flags, values = words[1 + len(places) :: 2], words[2 + len(places) :: 2]
-    names = (flag.removeprefix("--").replace("-", "_") for flag in flags)
-    options = dict(zip(names, map(read, values), strict=True))
+    options: dict[str, Any] = {}
+    for word in words[1 + len(places) :]:
+        if word.startswith("--"):
+            options[name := word.removeprefix("--").replace("-", "_")] = True
+        else:
+            options[name] = read(word)
     return getattr(pixelpong, words[0])(*places, **options)
 
 

@@ -123,6 +123,7 @@ def _configure(policy: Policy, options: dict[str, Any]) -> Config:
     return Config().updated(own | options, "evaluate")
 
 
+@checked
 def tournament(
     *players: str,
     games: Positive = 10,
@@ -178,10 +179,11 @@ def tournament(
     return result
 
 
+@checked
 def sweep(
     grid: str | Path | None = None,
     *,
-    seeds: str | None = None,
+    seeds: int | str | None = None,
     out: Path | None = None,
     engine: Literal["ray", "serial"] | None = None,
     ray_address: str | None = None,
@@ -207,7 +209,7 @@ def sweep(
     from pixelpong.sweeps.sweep import create_sweep, find_left, read_sweep, sum_up
 
     path = Path(grid) if grid is not None and Path(grid).is_dir() else None
-    if path and (options or seeds or out):
+    if path and (options or seeds is not None or out):
         raise ConfigError(f"{grid} is a sweep and keeps its own options: leave the others out.")
     if grid is None and seeds is None:
         raise ConfigError("A sweep needs --seeds or a file with a grid; see --help.")
@@ -215,7 +217,7 @@ def sweep(
     if path is None:
         content = read_toml(Path(grid)) if grid else {}
         if seeds is not None:
-            content = {**content, "seed": [], "seeds": seeds}
+            content = {**content, "seed": [], "seeds": str(seeds)}
         configs = make_grid(content, options, str(grid or "sweep"))
         settled = {word: settle_opponent(word) for word in {it.opponent for it in configs}}
         configs = [dataclasses.replace(it, opponent=settled[it.opponent]) for it in configs]

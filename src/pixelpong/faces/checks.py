@@ -60,6 +60,8 @@ def _read_kinds(function: Callable[..., Any]) -> dict[str, Any]:
 def _check(function: Callable[..., Any], name: str, kind: Any, value: Any) -> Any:
     """The value as the annotation has it, or a `ConfigError`."""
     members = get_args(kind) or (kind,)
+    if value is None and NoneType not in members:
+        raise ConfigError(f"{function.__name__}: Give a value for {name}, not None.")
     if object in members:
         return value
     if not all(member in _WORDS for member in members):
