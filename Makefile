@@ -9,6 +9,13 @@ PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
 # Some containers set it. Then each of the many processes that the tests start compiles all it imports.
 export PYTHONDONTWRITEBYTECODE :=
 
+# A copy that was installed, as by `pip install .`, would not follow edits: install again.
+IS_COPY := $(shell $(BIN)/python -Ic "import os, pixelpong; \
+	print(not os.path.samefile(os.path.dirname(pixelpong.__file__), 'src/pixelpong'))" 2>/dev/null)
+ifeq ($(IS_COPY),True)
+$(shell rm -f $(VENV)/core $(VENV)/dev $(VENV)/docs)
+endif
+
 .PHONY: help train test docs peers soak quick lint verify bench clean
 
 help:  ## show this list
@@ -58,7 +65,9 @@ clean:  ## remove .venv, caches and the site, never runs
 
 $(VENV)/made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "expected Python 3.11 or newer, got $$($(PYTHON) --version); give make PYTHON=python3.12"; exit 1; }
+		{ echo "pixelpong needs Python 3.11 or newer, and this is $$($(PYTHON) --version); try: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null || { echo "$(PYTHON) cannot make virtual environments; \
+	on Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 

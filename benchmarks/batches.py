@@ -15,7 +15,7 @@ import sys
 import time
 from typing import Any
 
-from records import to_text
+from records import made_by, to_text
 
 from pixelpong import lab
 from pixelpong.config import Config
@@ -54,6 +54,7 @@ def measure(config: Config, sizes: list[int]) -> dict[str, Any]:
             time_batch(engine, config, 2 * GROUP_SIZE)
         rows = [time_batch(engine, config, size) for size in sizes]
     return {
+        **made_by(),
         "engine": config.engine,
         "batches": rows,
         "versions": collect_versions(),
@@ -61,13 +62,18 @@ def measure(config: Config, sizes: list[int]) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Measure and report."""
+def parse(words: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--engine", default="threads", help="serial, threads, ray (%(default)s)")
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="such as 1,10,60")
     parser.add_argument("--json", action="store_true", help="print the record")
-    given = parser.parse_args()
+    return parser.parse_args(words)
+
+
+def main() -> None:
+    """Measure and report."""
+    given = parse()
     config = load_preset("classic").updated({"engine": given.engine, "seed": 0}, "the benchmark")
     report = measure(config, [int(size) for size in given.sizes.split(",")])
     if given.json:

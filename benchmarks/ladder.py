@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from records import to_text
+from records import made_by, to_text
 
 import pixelpong
 from pixelpong.faces.plots import COLOURS, DASHES, house_style, new_figure, render
 from pixelpong.machine import collect_versions, describe_machine
+from pixelpong.sweeps.grid import read_seeds
 
 HERE = Path(__file__).parent
 POINTS = 24
@@ -92,7 +93,7 @@ def train(options: dict[str, Any], seed: int, steps: int, workers: int | None) -
     with tempfile.TemporaryDirectory(prefix="pixelpong-ladder-") as folder:
         run = pixelpong.train(
             **options, run=f"{folder}/run", quiet=True, seed=seed, total_timesteps=steps,
-            workers=workers, save_agent_every=0, save_every=10**6,
+            until_return=None, workers=workers, save_agent_every=0, save_every=10**6,
         )  # fmt: skip
         metrics = run.metrics()
     return {"curve": average(metrics, steps), "seconds": round(time.perf_counter() - begin, 1)}
@@ -126,6 +127,7 @@ def measure(
     if path.exists():
         report = json.loads(path.read_text("utf-8"))
         assert report["steps"] == steps, f"expected {steps} steps in {path}, got {report['steps']}"
+    report = made_by() | report  # the first command of several stays
     report |= {"versions": collect_versions(), "machine": describe_machine()}
     for seed in seeds:
         for name, options in list_rungs().items():
@@ -176,8 +178,8 @@ def describe(name: str, rung: dict[str, Any]) -> str:
     return f"{name:24} {statistics.fmean(shares):.3f}   seeds: {each}"
 
 
-def main() -> None:
-    """Measure and report."""
+def parse(words: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--steps", type=int, default=400_000, help="of each training")
     parser.add_argument("--seeds", default="0-2", help="such as 0-2")
@@ -185,9 +187,13 @@ def main() -> None:
     parser.add_argument("--only", action="append", default=[], help="the name of a rung")
     parser.add_argument("--out", type=Path, default=HERE / "ladder.json", help="the report")
     parser.add_argument("--json", action="store_true", help="print the report")
-    given = parser.parse_args()
-    first, _, last = given.seeds.partition("-")
-    seeds = list(range(int(first), int(last or first) + 1))
+    return parser.parse_args(words)
+
+
+def main() -> None:
+    """Measure and report."""
+    given = parse()
+    seeds = read_seeds([given.seeds])
     report = measure(given.out, given.steps, seeds, given.workers, given.only)
     plot(report, given.out.with_suffix(".svg"))
     if given.json:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from records import to_text
+from records import made_by, to_text
 from throughput import Measure, Peers, measure_throughput
 
 from pixelpong.seeding import make_rng
@@ -145,8 +145,8 @@ def train_stable_baselines(steps: int, seed: int) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Measure and print the report."""
+def parse(words: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -158,13 +158,18 @@ def main() -> None:
     train = commands.add_parser("train", help="stable-baselines3's PPO")
     train.add_argument("--steps", type=int, default=1_430_000)
     train.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+    return parser.parse_args(words)
+
+
+def main() -> None:
+    """Measure and print the report."""
+    options = parse()
     if options.command == "train":
         report = train_stable_baselines(options.steps, options.seed)
     else:
         seconds, rounds = options.seconds, options.rounds
         report = measure_throughput(seconds, rounds, options.workers, 0, PEERS)
-    sys.stdout.write(to_text(report))
+    sys.stdout.write(to_text(made_by() | report))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from records import to_text
+from records import made_by, to_text
 
 from pixelpong import kernels
 from pixelpong.agent.choice import open_agent
@@ -132,13 +132,18 @@ def ask(replayer: Replayer, rows: Any, number: int, seed: int) -> dict[str, Any]
     return {"costs": costs, "expected": expected, "is_avoided": is_avoided}
 
 
-def main() -> None:
-    """Read the command line, play, and print a report."""
+def parse(words: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("agent", help="a run, or an agent's file")
     parser.add_argument("--points", type=int, default=500, help="lost points (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of everything random (%(default)s)")
-    options = parser.parse_args()
+    return parser.parse_args(words)
+
+
+def main() -> None:
+    """Play, and print a report."""
+    options = parse()
     (_, agent), cores = open_agent(options.agent), count_cores()
     lost, points, games = find_lost_points(Replayer(agent), options.points, options.seed)
 
@@ -164,7 +169,7 @@ def main() -> None:
             np.mean([each["is_avoided"] for each in found])
         ),
     }  # fmt: skip
-    sys.stdout.write(to_text(report))
+    sys.stdout.write(to_text(made_by() | report))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
+from pathlib import Path
 from typing import Any
+
+ROOT = Path(__file__).parents[1]
+
+
+def made_by() -> dict[str, str]:
+    """The first entry of a report: the command that makes it, as the pages show it."""
+    script = Path(sys.argv[0]).resolve()
+    place = script.relative_to(ROOT) if script.is_relative_to(ROOT) else script.name
+    return {"command": shlex.join(["python", str(place), *sys.argv[1:]])}
 
 
 def to_text(report: dict[str, Any]) -> str:

@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from records import to_text
+from records import made_by, to_text
 from shipping import describe_agent, write_agent
 
 from pixelpong.agent.file import SHIPPED
@@ -80,7 +80,7 @@ def main() -> None:
     words = zip(options.agents, SHIPPED, strict=True)
     agents = [write(word, name, options.out, options.episodes) for word, name in words]
     strengths = measure(agents, options.rounds, options.workers)
-    (options.out / "strengths.json").write_text(to_text(strengths), "utf-8")
+    (options.out / "strengths.json").write_text(to_text(made_by() | strengths), "utf-8")
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from typing import Any
 import ale_py
 import gymnasium
 import numpy as np
-from records import to_text
+from records import made_by, to_text
 from threadpoolctl import threadpool_limits
 
 from pixelpong.atari.machine import DRAW_FIELD
@@ -47,7 +47,7 @@ from pixelpong.play.worker import gather, make_worker
 from pixelpong.processes import Processes
 from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng
-from pixelpong.session import Session
+from pixelpong.session import Session, opened
 
 Measure = Callable[[float], float]
 """Measures for about this many seconds; returns steps per second."""
@@ -234,7 +234,8 @@ def _prepare_ray(stack: contextlib.ExitStack, num_workers: int, seed: int) -> di
 def _new_session(stack: contextlib.ExitStack, preset: str, num_workers: int, seed: int) -> Session:
     config = load_preset(preset).updated({"seed": seed, "workers": num_workers}, "bench")
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="pixelpong-bench-"))
-    return Session(RunDirectory.create(Path(folder) / "run", config), time.monotonic())
+    run = RunDirectory.create(Path(folder) / "run", config)
+    return stack.enter_context(opened(run, time.monotonic()))
 
 
 @contextlib.contextmanager
@@ -285,7 +286,7 @@ def measure_training(engine: Engine, session: Session, seconds: float) -> float:
     return (learner.progress.steps - before) / (time.perf_counter() - begin)
 
 
-def main() -> None:
+def parse(words: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=5.0, help="length of one measurement")
@@ -293,11 +294,16 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the games")
     parser.add_argument("--workers", type=int, help="by default one per core")
     parser.add_argument("--ray", action="store_true", help="also both trainings on Ray")
-    options = parser.parse_args()
+    return parser.parse_args(words)
+
+
+def main() -> None:
+    """Measure and print the report."""
+    options = parse()
     report = measure_throughput(
         options.seconds, options.rounds, options.workers, options.seed, with_ray=options.ray
     )
-    sys.stdout.write(to_text(report))
+    sys.stdout.write(to_text(made_by() | report))
 
 
 if __name__ == "__main__":

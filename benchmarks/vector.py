@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from records import to_text
+from records import made_by, to_text
 
 import pixelpong
 from pixelpong.env.gym import make_theirs
@@ -88,6 +88,8 @@ def measure_all(seconds: float, rounds: int) -> dict[str, Any]:
     ratios = {name: [it[a][0] / it[b][0] for it in found] for name, (a, b) in RATIOS.items()}
     ratios["two_threads"] = [2 * it["atari"][1] / it["atari, one thread"][1] for it in found]
     return {
+        "seconds": seconds,
+        "rounds": rounds,
         "num_envs": NUM_ENVS,
         "num_threads": NUM_THREADS,
         "steps_per_second": {
@@ -100,11 +102,16 @@ def measure_all(seconds: float, rounds: int) -> dict[str, Any]:
     }
 
 
-if __name__ == "__main__":
+def parse(words: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=7, help="measurements of each")
-    options = parser.parse_args()
-    sys.stdout.write(to_text(measure_all(options.seconds, options.rounds)))
+    return parser.parse_args(words)
+
+
+if __name__ == "__main__":
+    options = parse()
+    sys.stdout.write(to_text(made_by() | measure_all(options.seconds, options.rounds)))

@@ -63,7 +63,7 @@ class LocalCluster:
 
 def main() -> int:
     """Run the example; 0 if the bits are the same."""
-    config = load_preset("fast").updated({"updates": 40}, "the example")
+    config = load_preset("fast").updated({"updates": 40, "until_return": None}, "the example")
     with tempfile.TemporaryDirectory() as folder:
         alone = train(RunDirectory.create(Path(folder) / "alone", config))
         cluster = LocalCluster(3)

@@ -1,6 +1,6 @@
 """Our agent in their world: stable-baselines3 evaluates it, on our environment and on ale-py's.
 
-    pip install -c constraints.txt '.[peers]'
+    pip install -c constraints.txt -e '.[peers]'
     python examples/our_agent_in_their_world.py --episodes 100
 
 `Policy.predict` is the method that stable-baselines3 expects of an agent. So our agent works with

@@ -1,6 +1,6 @@
 """An agent of the package as a `torch.nn.Module`, which you can train on or export.
 
-    pip install -c constraints.txt '.[peers]'
+    pip install -c constraints.txt -e '.[peers]'
     python examples/policy_in_torch.py
 
 Its inputs are those of `pixelpong.env.features`: cells and pairs of cells of the last two fields,

@@ -1,6 +1,6 @@
 """PPO in PyTorch with the field's network, on `pixelpong.make_vec`, to be read and changed.
 
-    pip install -c constraints.txt '.[peers]'
+    pip install -c constraints.txt -e '.[peers]'
     python examples/ppo_torch.py    # with --bfloat16 on a processor made for it
 
 The agent is that of most papers on Atari: three convolutions on the last four pictures, 84 × 84 in

@@ -1,6 +1,6 @@
 """Their agent on our environment: stable-baselines3's PPO learns Pong with pixelpong's rules.
 
-    pip install -c constraints.txt '.[peers]'
+    pip install -c constraints.txt -e '.[peers]'
     python examples/their_agent_on_our_env.py --steps 1000000
 
 `make_env` gives exactly what a pixelpong training gets: the same frames, the same rewards, the same

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -10,14 +11,15 @@ import signal
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import hypothesis
+import needs
 import network_guard
 import pytest
-from disks import NEEDS_MOUNT, as_root
+from disks import as_root
 from fakes import workers_find_tests
 from toys import toy_config
 
@@ -58,15 +60,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail a run in which all tests of a promise were skipped, and name it."""
+    """Name the promises whose tests were all skipped; fail the run where they must be tested."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    outcomes: defaultdict[object, set[str]] = defaultdict(set)
+    outcomes: defaultdict[str, set[str]] = defaultdict(set)
+    reasons: defaultdict[str, list[str]] = defaultdict(list)
     for outcome in ("passed", "failed", "skipped") if reporter else ():
         for report in reporter.getreports(outcome):
             for key, name in getattr(report, "user_properties", ()):
-                outcomes[name if key == "promise" else None].add(outcome)
-    for name in (name for name, found in outcomes.items() if name and found == {"skipped"}):
-        reporter.line(f"FAILED: no test of the promise {name!r} has run", red=True)
+                if key == "promise":
+                    outcomes[name].add(outcome)
+                    if outcome == "skipped":
+                        reasons[name].append(report.longrepr[2].removeprefix("Skipped: "))
+    untested = [name for name, found in outcomes.items() if found == {"skipped"}]
+    if not untested:
+        return
+    must = needs.is_anything_needed()
+    names = ", ".join(map(repr, untested))
+    why = "; ".join(dict.fromkeys(itertools.chain(*(reasons[name] for name in untested))))
+    reporter.ensure_newline()
+    reporter.line(
+        f"{'FAILED: no' if must else 'No'} test of these promises has run: {names}",
+        red=must, yellow=not must,
+    )  # fmt: skip
+    reporter.line(f"because: {why}")
+    if must:
         session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
 
@@ -94,17 +111,24 @@ def nothing_leaves_this_machine(network_log: Path) -> Iterator[None]:
 
 @pytest.fixture
 def run_tests(network_log: Path, tmp_path: Path) -> Callable[..., tuple[int, str]]:
-    """Run tests in a pytest of their own, with this conftest: exit code, and all that it says."""
+    """Run tests in a pytest of their own, with this conftest: exit code, and all that it says.
+
+    Nothing is needed there but what `variables` of the environment say. `within` is a command that
+    runs pytest, for example with fewer rights.
+    """
     tests = Path(__file__).parent
     file = tmp_path / "test_within.py"
     words = [sys.executable, "-m", "pytest", "-c", tests.parent / "pyproject.toml", file]
     words += ["-q", "-p", "conftest", "-p", "no:cacheprovider"]
     paths = os.pathsep.join([str(tests), str(tests / "support"), os.environ["PYTHONPATH"]])
 
-    def go(text: str, *more: str) -> tuple[int, str]:
+    def go(text: str, *more: str, within: Sequence[str] = (), **variables: str) -> tuple[int, str]:
         file.write_text(text)
-        environment = {**os.environ, "PYTHONPATH": paths}
-        done = subprocess.run([*words, *more], env=environment, capture_output=True, text=True)
+        kept = {name: it for name, it in os.environ.items() if not name.startswith(needs.PREFIX)}
+        environment = kept | {"PYTHONPATH": paths} | variables
+        done = subprocess.run(
+            [*within, *words, *more], env=environment, capture_output=True, text=True
+        )
         return done.returncode, done.stdout + done.stderr
 
     return go
@@ -130,8 +154,7 @@ def browser() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api", reason="no playwright for the browser")
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
-        refuse = pytest.fail if "PIXELPONG_NEEDS_BROWSER" in os.environ else pytest.skip
-        refuse("no Chromium on this machine: apt-get install chromium")
+        needs.lacks("BROWSER", "no Chromium on this machine: apt-get install chromium")
     with playwright.sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)
         yield chromium
@@ -224,8 +247,8 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
         try:
             as_root("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", mount)
         except (OSError, subprocess.CalledProcessError) as error:
-            refuse = pytest.fail if NEEDS_MOUNT in os.environ else pytest.skip
-            refuse(f"no file system can be mounted here: {getattr(error, 'stderr', error)}")
+            why = str(getattr(error, "stderr", error)).strip()
+            needs.lacks("MOUNT", f"no file system can be mounted here: {why}")
         mounts.append(mount)
         return mount
 

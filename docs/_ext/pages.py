@@ -1,10 +1,12 @@
-"""Formulas that browsers draw without a script, and links to files that are no page of the site."""
+"""Formulas that browsers draw without a script; links to files that are not pages; notebooks."""
 
 from __future__ import annotations
 
 import os
 import re
+import sys
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -14,6 +16,10 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
+
+DOCS = Path(__file__).resolve().parents[1]
+sys.path.append(str(DOCS))
+import notebooks  # noqa: E402
 
 logger = logging.getLogger(__name__)
 
@@ -46,9 +52,18 @@ class LinkToFile(SphinxTransform):
                 node.replace_self(link)
 
 
+def write_notebooks(app: Sphinx, error: Exception | None) -> None:
+    """Write each chapter as a notebook to download, beside its page."""
+    if error is None and app.builder.format == "html":
+        for folder in ("tutorial", "zh/tutorial"):
+            out = Path(app.outdir) / folder
+            notebooks.write_notebooks(DOCS / folder, out=out, stays=False)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
-    """The renderer ``mathml``, and the links."""
+    """The renderer ``mathml``, the links and the notebooks."""
     inline, block = (partial(_write, is_block=each) for each in (False, True))
     app.add_html_math_renderer("mathml", (inline, None), (block, None))
     app.add_transform(LinkToFile)
+    app.connect("build-finished", write_notebooks)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

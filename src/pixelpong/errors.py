@@ -14,10 +14,18 @@ from typing import Any
 
 
 class PixelpongError(Exception):
-    """Root of all declared errors. `exit_code` is what the command line returns."""
+    """Root of all declared errors. `exit_code` is what the command line returns.
+
+    Its message may repeat what a file says, so it has one line, with nothing that a terminal obeys.
+    """
 
     exit_code = 1
     result: Any = None  # the result so far, for a command to report
+
+    def __init__(self, message: object = "", *, options: Iterable[str] = ()) -> None:
+        """Take a message; `options` are those it names, which the command line spells as flags."""
+        super().__init__(on_one_line(str(message)))
+        self.options = tuple(options)
 
     def _render_traceback_(self) -> list[str]:
         """Show only the one line in a notebook."""
@@ -87,9 +95,12 @@ def refusing(failure: str, kind: type[PixelpongError], advice: str = "") -> Iter
 
 
 def warn(message: str) -> None:
-    """Print a warning on one line; the work continues, even if nobody can read it."""
-    with contextlib.suppress(OSError):
-        print(f"warning: {message}", file=sys.stderr, flush=True)
+    """Print a warning on one line; the work continues, even if nobody can read it.
+
+    It may repeat what a file says, so nothing in it reaches a terminal that a terminal obeys.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        print(f"warning: {on_one_line(message)}", file=sys.stderr, flush=True)
 
 
 def did_you_mean(word: object, known: Iterable[str], otherwise: str) -> str:

@@ -26,7 +26,7 @@ from pixelpong.play.worker import gather, make_worker
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import Evaluation
-from pixelpong.session import Session
+from pixelpong.session import opened
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,8 @@ def training(
     `began` is the command's start time on the monotonic clock, by default now.
     """
     config = run.config
-    with run.lock(), run.noting_failure():
-        session = Session(run, time.monotonic() if began is None else began)
-        learner, progress, verdict = session.learner, session.learner.progress, None
+    with opened(run, time.monotonic() if began is None else began) as session:
+        learner, progress, verdict = session.learner, session.learner.progress, session.won
         make = functools.partial(make_worker, config, session.opponent)
         engine = make_engine(config, make, should_stop, gather)
         with contextlib.closing(engine):
@@ -97,7 +96,7 @@ def training(
                 while True:
                     if session.should_evaluate():
                         yield Evaluated(progress, session.evaluate(engine))
-                    reason = config.reached(progress)
+                    reason = "until_return" if session.won else config.reached(progress)
                     if session.should_confirm(is_last=bool(reason)):
                         yield Judging(progress)
                         verdict = session.confirm(engine, is_last=bool(reason))

@@ -47,12 +47,23 @@ def count_cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
     cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
     with contextlib.suppress(OSError, ValueError):  # no control groups, or no limit: "max"
         quota, period = map(int, limit.read_text().split())
-        cores = min(cores, quota // period)
+        cores = min(cores, round(quota / period))  # 1.9 CPUs keep two threads busy
     return max(1, cores)
+
+
+def is_installed(library: str) -> bool:
+    """Whether a library can be imported; a folder that only has its name is none."""
+    found = importlib.util.find_spec(library)
+    return found is not None and found.origin is not None
 
 
 def require(what: str, *libraries: str, extra: str) -> None:
     """Raise an error if a library is not installed; it names the `extra` that installs it."""
     for library in libraries:
-        if importlib.util.find_spec(library) is None:
-            raise ConfigError(f"{what} {library}: pip install 'pixelpong[{extra}]'")
+        if not is_installed(library):
+            raise ConfigError(f"{what} {library}: {how_to_install(extra)}")
+
+
+def how_to_install(extra: str) -> str:
+    """The command that installs an extra, where pixelpong was cloned to."""
+    return f"run pip install -c constraints.txt -e '.[{extra}]' in the clone of pixelpong"

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 from pixelpong.agent.choice import keep_opponent
 from pixelpong.agent.file import Agent, encode_small, is_due
 from pixelpong.config import Config
 from pixelpong.engines import Engine, EngineStats
-from pixelpong.errors import CheckpointError, NumericsError, RunError, number_of, warn
+from pixelpong.errors import (
+    CheckpointError,
+    NumericsError,
+    RunError,
+    number_of,
+    refusing,
+    warn,
+)
 from pixelpong.evaluation import NEW_GAMES, describe_games, judge, play_games
 from pixelpong.items import BUILTIN, Episode
 from pixelpong.learners import UpdateStats, make_learner
-from pixelpong.learners.progress import RETURN_WINDOW
+from pixelpong.learners.progress import RETURN_WINDOW, Progress
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.checkpoints import Checkpoint
 from pixelpong.run.directory import RunDirectory
@@ -35,45 +45,73 @@ class _Counts:
     next_confirmation: Count = 0  # steps before which the target is not evaluated again
 
 
+@dataclasses.dataclass(frozen=True)
+class _Numbered:
+    """The part of an episode's line that says how many there were."""
+
+    update: Count
+    episode: Count
+
+
+@contextlib.contextmanager
+def opened(run: RunDirectory, began: float) -> Iterator[Session]:
+    """A session, while this process alone writes to the run.
+
+    What refuses to be restored is left as it was, to the byte. After that, an error is noted in the
+    run.
+    """
+    with run.lock():
+        session = Session(run, began)
+        with run.noting_failure():
+            session.begin()
+            yield session
+
+
 class Session:
     """A learner and its run directory: restores, records and saves."""
 
     def __init__(self, run: RunDirectory, began: float) -> None:
-        """Restore the newest checkpoint, or start a run that has not begun."""
-        self._run = run
+        """Restore the newest checkpoint, unless the run has not begun; nothing is written yet."""
+        self._run, self._began = run, began
         self.config: Config = run.config
         self._saved_update = self._recorded_update = -1
         self._saved_score_of = ""
         self._counts = _Counts()  # its `wall_seconds` are those before this session
-        self.learner, self.opponent = make_learner(run.config), keep_opponent(run)
-        has_begun = run.has_begun
-        if has_begun:
-            self._restore(run.checkpoints.load_latest())
-        update = self.learner.progress.update
-        run.checkpoints.cut_back(update)
-        run.agents.cut_back(update)
-        lost, *_ = [file.cut_back(update) for file in run.line_files]  # one metrics line per update
-        if lost:
+        self._evaluation: Evaluation | None = None  # of the newest parameters
+        self.learner = make_learner(run.config)
+        run.require_writable()
+        self._has_begun = run.has_begun
+        if self._has_begun:
+            self._restore(run.checkpoints.load_latest(self._check))
+        self.opponent = keep_opponent(run)
+
+    def begin(self) -> None:
+        """Cut the run back to what was restored, and save what a new run begins with."""
+        run, update = self._run, self.learner.progress.update
+        if lost := run.cut_back(update):
             again = f"{number_of(lost, 'update')} will be played again"
             warn(f"the newest sound checkpoint is that of update {update}; {again}")
         run.write_config(update)
         self._recorded_update = update
         evaluated = [it for it in run.evaluations.read(Evaluation) if it.update == update]
-        self._evaluation: Evaluation | None = evaluated[-1] if evaluated else None
+        self._evaluation = evaluated[-1] if evaluated else None
         if self._evaluation and self._saved_score_of != "evaluation":
             self._saved_update = -1  # killed between the evaluation and its checkpoint
-        self._begin = began
-        if not has_begun:
+        if not self._has_begun:
             self.save()  # from now on, a run without checkpoints has lost them
             self._keep_agent()
 
     @property
     def wall_seconds(self) -> float:
-        """Total time of the run, without breaks."""
-        return self._counts.wall_seconds + time.monotonic() - self._begin
+        """Total time of the run, without breaks; a clock that jumps back counts for nothing."""
+        now = time.monotonic()
+        self._counts.wall_seconds += max(0.0, now - self._began)
+        self._began = now
+        return self._counts.wall_seconds
 
     def record(self, stats: UpdateStats, engine: EngineStats) -> None:
         """Write the lines of this update."""
+        self._run.require_ours()
         progress = self.learner.progress
         self._evaluation = None
         if progress.attempt > stats.figures["attempt"]:
@@ -109,10 +147,18 @@ class Session:
         found = describe_games(played, self.config.seed)
         return self._write_evaluation(found, self.wall_seconds)
 
+    @property
+    def won(self) -> Evaluation | None:
+        """The evaluation by which the newest parameters have passed the test of the target."""
+        found, target = self._evaluation, self.config.until_return
+        if found is None or found.target is None or target is None:
+            return None
+        return found if found.is_won and found.target >= target else None
+
     def should_confirm(self, *, is_last: bool) -> bool:
         """Whether to check the target return: when the estimate comes near it, and at the end."""
         target, progress = self.config.until_return, self.learner.progress
-        if target is None or progress.update == 0:
+        if target is None or progress.update == 0 or self.won:
             return False
         estimate = progress.estimated_return
         is_promising = estimate is not None and estimate >= target - LOOK_MARGIN
@@ -154,6 +200,7 @@ class Session:
         update = self.learner.progress.update
         if update == self._saved_update or update != self._recorded_update:
             return
+        self._run.require_ours()
         arrays, counters = self.learner.get_state()
         for file in self._run.line_files:
             file.sync()
@@ -164,7 +211,8 @@ class Session:
         self._saved_update = update
 
     def _agent(self) -> Agent:
-        return Agent.of_training(self.config, self.learner.params, self.learner.progress)
+        learner = self.learner
+        return Agent.of_training(self.config, learner.params, learner.progress, self._run.mark)
 
     def _keep_agent(self) -> None:
         """Save the agent in a small file if that is due; no result depends on it."""
@@ -182,23 +230,49 @@ class Session:
         self, engine: Engine, episodes: int, update: int = 0, first: int = 0
     ) -> list[Episode]:
         """Play greedy episodes, and count the time."""
-        begin, params, seed = time.monotonic(), self.learner.params, self.config.seed
+        begin, params, seed = self.wall_seconds, self.learner.params, self.config.seed
         play = functools.partial(play_games, engine, params, seed=seed, is_greedy=True)
         try:
             return play(episodes=episodes, update=update, first=first)
         finally:
-            self._counts.evaluation_seconds += time.monotonic() - begin
+            self._counts.evaluation_seconds += self.wall_seconds - begin
 
     def _write_evaluation(self, found: Evaluation, seconds: float) -> Evaluation:
+        """Record an evaluation, unless a training that was killed since has recorded it."""
+        self._run.require_ours()
         update, timing = self.learner.progress.update, {"wall_seconds": seconds}
         game = self.config.protocol
         about = game.to_dict() | {"seed": self.config.seed}
-        self._evaluation = dataclasses.replace(
+        found = dataclasses.replace(
             found, update=update, protocol=str(game), timing=timing, about=about
         )
-        self._run.evaluations.append(self._evaluation.to_dict())
-        self._saved_update = -1  # the saved checkpoint has no score yet
+        if found != self._evaluation:  # the times do not count
+            self._evaluation = found
+            self._run.evaluations.append(found.to_dict())
+            self._saved_update = -1  # the saved checkpoint has no score yet
         return self._evaluation
+
+    def _check(self, checkpoint: Checkpoint) -> None:
+        """Refuse a checkpoint that has no sense, or is ahead of its lines."""
+        card, run = checkpoint.card, self._run
+        with refusing(f"cannot use {run.checkpoints.path(checkpoint.update)}", CheckpointError):
+            convert(card, _Counts)
+            episodes = convert(card["progress"], Progress).episodes
+        metrics, episode = run.metrics.last(), run.episodes.last(_Numbered)
+        for file, wanted, found in (
+            (run.metrics, checkpoint.update, metrics.update if metrics else 0),
+            (run.episodes, episodes, episode.episode if episode else 0),
+        ):
+            if found < wanted:
+                self._refuse_without_lines(file.path, checkpoint.update)
+
+    def _refuse_without_lines(self, path: Path, update: int) -> None:
+        """Refuse a checkpoint whose lines are lost; and the run, if much would be lost with it."""
+        what = f"{path} ends before the checkpoint of update {update}"
+        before = max((it for it in self._run.checkpoints.updates() if it < update), default=0)
+        if update - before > self.config.save_every:
+            raise RunError(f"{what}, and no other is near it; put a copy of the file there.")
+        raise CheckpointError(what)
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         card = checkpoint.card

@@ -64,7 +64,7 @@ def lower(line: str, folder) -> None:
     """Compile a function that holds a line."""
     text = (
         "from pixelpong.atari.typed import *\n"
-        "TABLE = (1, 2, 3)\n"
+        "TABLE = (1, 2, 3)\nNEGATIVE = (-1, 5)\nLARGE = (1 << 32, 5)\n"
         "LINE = (1 << 160) - 1\n"
         "def helper(m: Machine, k: Int) -> Int:\n    return k\n"
         f"def broken(m: Machine, a: Int, w: Wide) -> Int:\n    a = 0\n    {line}\n"
@@ -100,6 +100,25 @@ def test_what_is_not_the_language_is_refused_and_quoted(tmp_path):
             lower(line, tmp_path / f"wide {number}")
     with pytest.raises(AssertionError, match="the machine has no nothing"):  # a bug of ours
         lower("a = m.nothing", tmp_path)
+
+
+NOT_AS_IN_PYTHON = {
+    "a = a << 32": "i32 cannot be shifted by 32",
+    "a = a >> 40": "i32 cannot be shifted by 40",
+    "a = a << -1": "i32 cannot be shifted by -1",
+    "w = w << 192": "i192 cannot be shifted by 192",
+    "a = a < 0x80000000": "no Int is as large as 2147483648",
+    "a = 0xFFFFFFFF == a": "no Int is as large as 4294967295",
+    "a = ~(a < 3)": "~ needs a number, not a comparison",
+    "a = NEGATIVE[a]": "a table's numbers have 32 bits and no sign",
+    "a = LARGE[a]": "a table's numbers have 32 bits and no sign",
+}
+
+
+@pytest.mark.parametrize("line", NOT_AS_IN_PYTHON)
+def test_what_would_be_compiled_to_something_else_is_refused(tmp_path, line):
+    with pytest.raises(SyntaxError, match=NOT_AS_IN_PYTHON[line]):
+        lower(line, tmp_path)
 
 
 def test_two_tables_of_one_name_are_a_bug(tmp_path):

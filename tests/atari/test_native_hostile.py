@@ -9,6 +9,8 @@ import ctypes
 import gc
 import mmap
 import multiprocessing
+import os
+import re
 import sys
 import threading
 from collections import Counter
@@ -156,8 +158,22 @@ def test_another_rom_is_one_line(tmp_path, monkeypatch):
         with pytest.raises(EmulatorError, match=r"cannot use Pong's ROM in the folder ALE.*\Z"):
             read_rom()
     path.rmdir()
+    os.mkfifo(path)
+    with pytest.raises(EmulatorError, match="is not a regular file"):
+        read_rom()
+    path.unlink()
     path.write_bytes(rom)
     assert read_rom() == rom
+
+
+def test_the_advice_for_another_rom_installs_the_one_that_was_measured(tmp_path, monkeypatch):
+    monkeypatch.delenv("ALE_ROMS_DIR", raising=False)
+    monkeypatch.setattr("pixelpong.env.rom.rom_path", lambda: tmp_path / "pong.bin")
+    (tmp_path / "pong.bin").write_bytes(bytes(ROM_SIZE))
+    constraints = Path(__file__).parents[2].joinpath("constraints.txt").read_text("utf-8")
+    (pin,) = re.findall(r"^ale-py==.*$", constraints, flags=re.M)
+    with pytest.raises(EmulatorError, match=f"pip install --no-deps {pin}$"):
+        read_rom()
 
 
 # The cache of machine code.
@@ -181,6 +197,9 @@ def test_damaged_machine_code_is_made_anew(tmp_path):
     made(tmp_path / "other", b"another key")
     (other,) = (tmp_path / "other").iterdir()
     flipped = content[:-9] + bytes([content[-9] ^ 0x10]) + content[-8:]
+    path.unlink()
+    os.mkfifo(path)
+    assert [made(folder) for _ in range(2)] == [False, True]
     for damaged in (b"", content[:-7], bytes(len(content)), other.read_bytes(), flipped):
         path.write_bytes(damaged)
         assert [made(folder) for _ in range(2)] == [False, True], damaged[:20]
@@ -234,6 +253,7 @@ def test_where_machine_code_is_kept(monkeypatch, tmp_path):
         ("win32", {"LOCALAPPDATA": str(tmp_path)}, tmp_path / "pixelpong"),
         ("darwin", {}, home / "Library" / "Caches" / "pixelpong"),
         ("linux", {"PIXELPONG_CACHE_DIR": str(tmp_path)}, tmp_path),
+        ("linux", {"PIXELPONG_CACHE_DIR": "~/xx"}, home / "xx"),
         ("linux", {"PIXELPONG_CACHE_DIR": "", "XDG_CACHE_HOME": "/xdg"}, Path("/xdg/pixelpong")),
         ("linux", {}, home / ".cache" / "pixelpong"),
     ):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from drivers import Driver
 from fakes import EchoWorker, workers_find_tests
 from lose_a_node import LocalCluster
+from processes import processes_with
 from promises import promise
 from toys import same_training
 from waiting import wait_until
@@ -45,7 +49,8 @@ def test_a_lost_node_and_a_new_one_change_nothing(cluster, tmp_path):
             seen.append(event.engine)
             steps.pop(0)[1]()
 
-    config = load_preset("fast").updated({**SMALL, "engine": "threads", "updates": 10**6}, "test")
+    budget = {"updates": 10**6, "until_return": None}
+    config = load_preset("fast").updated({**SMALL, **budget, "engine": "threads"}, "test")
     changes = {"engine": "ray", "ray_address": cluster.address}
     run = RunDirectory.create(tmp_path / "disturbed", config.updated(changes, "test"))
     train(run, disturb, lambda: not steps)
@@ -63,6 +68,36 @@ def test_a_job_finds_its_cluster_by_the_environment(cluster, monkeypatch):
     with closing(RayEngine(EchoWorker, Config())) as engine:
         list(engine.run([0], None))
         assert wait_until(lambda: list(engine.run([0], None)) and engine.stats.workers == 2)
+
+
+@promise("a lost head")
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [("gcs_server", "the head at .* does not answer"), ("raylet", "Ray on this machine .* answer")],
+)
+def test_a_lost_head_costs_no_complete_update(program, words, tmp_path):
+    """Ray itself would end the process: after a while, or at the next update."""
+    config = load_preset("fast").updated({**SMALL, "engine": "threads"}, "test")
+    config = config.updated({"updates": 10**6, "save_every": 10**6}, "test")
+    run = RunDirectory.create(tmp_path / "run", config)
+    with closing(LocalCluster(1)) as cluster:
+        words_of_ray = "--engine", "ray", "--ray-address", cluster.address, "--quiet"
+        with Driver(tmp_path, "resume", "run", *words_of_ray) as driver:
+            driver.wait_for_lines(3)
+            port = cluster.address.rpartition(":")[2]
+            for pid in processes_with(f"/{program}\0") & processes_with(f"port={port}\0"):
+                os.kill(pid, signal.SIGKILL)
+            assert driver.wait() == 1, driver.said()
+            last = driver.said().splitlines()[-1]
+    assert re.fullmatch(f"pixelpong: error: The Ray cluster is lost: {words}.*resume RUN.*", last)
+    updates = run.checkpoints.load_latest().update
+    assert updates == max(line["update"] for line in run.metrics.read()) >= 3
+    undisturbed = RunDirectory.create(
+        tmp_path / "undisturbed", config.updated({"updates": updates}, "test")
+    )
+    train(undisturbed)
+    assert same_training(run, undisturbed) == []
 
 
 @pytest.mark.soak

@@ -12,11 +12,13 @@ import itertools
 import json
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import closing, nullcontext
 
 import pytest
 from promises import promise
-from simulation import ACCIDENTS, CONFIGS, ITEM_TIMEOUT, World, recorded_worker, simulated_ray
+from simulated_world import ACCIDENTS, CONFIGS, ITEM_TIMEOUT, World, recorded_worker
+from simulation import simulated_ray
 
 from pixelpong.config import Config
 from pixelpong.engines import Engine
@@ -139,7 +141,8 @@ def simulate(engine: str, seed: int) -> list[str]:
 KINDS = {
     "threads": {"nerves", "given up", "the engine ends"},
     "ray": {
-        " dies\n", *ACCIDENTS, "is lost", "joins", "given up", "the engine ends", "failed 3 times",
+        " dies\n", *ACCIDENTS, "is lost", "joins", "another job", "given up", "the engine ends",
+        "failed 3 times",
     },
 }  # fmt: skip
 SOAK = pytest.param(5000, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])
@@ -155,3 +158,62 @@ def test_any_schedule_gives_the_same_result(engine, seeds):
     assert {kind for kind in KINDS[engine] if kind not in text} == set()
     for seed in range(20 if engine == "ray" else 0):
         assert simulate(engine, seed) == stories[seed], "to the letter"
+
+
+# --- no accident, but a cluster that is slow or that others use too ----------------------------
+
+
+def train_on(
+    cores: Sequence[int],
+    *,
+    kind: str = "actors",
+    start_seconds: float = 0.0,
+    occupied: int = 0,
+    taken_late: int = 0,
+) -> tuple[str, int, float]:
+    """Train in a quiet world; the hash, the last number of workers, and the seconds there."""
+    world, training, worker = World(0, is_quiet=True), Training("fast"), recorded_worker("fast")
+    world.start_seconds, worker.world = start_seconds, world
+    make = functools.partial(recorded_worker, "fast")
+    try:
+        with simulated_ray(world, cores) as cluster:
+            cluster.occupy(occupied)
+            with closing(RayEngine(make, Config(ray_mode=kind), gather=gather)) as engine:
+                cluster.occupy(taken_late)  # what the driver knows is a second old
+                while not training.is_done():
+                    training.update(engine)
+                return training.hash(), engine.stats.workers, world.monotonic()
+    finally:
+        worker.world = None
+
+
+def test_actors_that_take_a_minute_to_start_are_waited_for():
+    result, workers, seconds = train_on([2, 2], start_seconds=60.0)
+    assert (result, workers) == (undisturbed("fast"), 4)
+    assert 60 < seconds < 90
+
+
+@pytest.mark.parametrize("kind", ["actors", "tasks"])
+def test_workers_that_never_start_are_one_true_line(kind):
+    what = r"within 180 s: processes for 4 CPUs were requested and are still starting;"
+    with pytest.raises(WorkerError, match=what):
+        train_on([2, 2], kind=kind, start_seconds=1e6)
+
+
+@pytest.mark.parametrize("kind", ["actors", "tasks"])
+def test_the_rest_of_a_cluster_that_others_use_is_used(kind):
+    result, workers, _ = train_on([3, 2], kind=kind, occupied=1)
+    assert result == undisturbed("fast")
+    assert workers == 4 or kind == "tasks"  # more tasks than cores wait for their turn
+
+
+def test_an_actor_for_which_another_job_left_no_room_is_given_up():
+    result, workers, seconds = train_on([3], taken_late=1)
+    assert (result, workers) == (undisturbed("fast"), 2)
+    assert 5 < seconds < 25, "until Ray must know"
+
+
+@pytest.mark.parametrize("kind", ["actors", "tasks"])
+def test_a_cluster_that_others_use_is_one_true_line(kind):
+    with pytest.raises(WorkerError, match=r"within 25 s: 0 of 2 CPUs in the cluster are free;"):
+        train_on([2], kind=kind, occupied=2)

@@ -5,16 +5,22 @@ from __future__ import annotations
 import base64
 import re
 import signal
+import socket
 import types
 from pathlib import Path
 
 import numpy as np
 import pytest
 from accidents import planted
+from promises import promise
+from toys import toy_evaluation
 
 import pixelpong
 from pixelpong import Evaluation
+from pixelpong.errors import ConfigError
 from pixelpong.faces.notebook import Run
+from pixelpong.faces.report import resume_command
+from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 
 TOY = {"max_frames": 300, "hidden": 8, "batch_size": 2, "engine": "serial", "save_every": 1}
@@ -66,6 +72,37 @@ def test_a_training_gives_the_run_and_a_resume_takes_it_or_its_path(toy):
     assert again != toy.path
 
 
+@promise("nothing leaves")
+def test_a_resume_plays_where_it_is_told_and_never_where_the_run_says(make_run):
+    """The run may be a stranger's, and its address a trap."""
+    with socket.create_server(("127.0.0.1", 0)) as trap:
+        trap.setblocking(False)
+        address = f"127.0.0.1:{trap.getsockname()[1]}"
+        place = {"engine": "ray", "ray_address": address, "ray_mode": "tasks", "workers": 3}
+        made = make_run(**place)
+        run = pixelpong.resume(made.path, quiet=True, updates=1)
+        with pytest.raises(BlockingIOError):
+            trap.accept()
+    assert (run.update, run.config.engine, run.config.ray_address) == (1, "threads", None)
+    assert (run.config.ray_mode, run.config.workers) == ("actors", None)
+    told = f"pixelpong resume {made.path} --engine ray --workers 3 --ray-address {address}"
+    assert resume_command(made.path, made.config) == f"{told} --ray-mode tasks"
+    again = pixelpong.resume(run, quiet=True, updates=2, engine="serial", workers=1)
+    assert (again.config.engine, again.config.workers) == ("serial", 1)
+
+
+def test_a_won_run_is_trained_on_by_a_higher_target_or_none(make_run):
+    run = make_run()
+    train(run)
+    run.evaluations.append(toy_evaluation(3, 19.0, target=18.0, is_won=True))
+    run.with_config(run.config.updated({"until_return": 18.0}, "test")).write_config(3)
+    with pytest.raises(ConfigError, match="a higher until_return, or until_return none"):
+        pixelpong.resume(run.path, quiet=True, updates=5)
+    assert pixelpong.resume(run.path, quiet=True, updates=4, until_return=20.0).update == 4
+    free = pixelpong.resume(run.path, quiet=True, updates=5, until_return=None)
+    assert (free.update, free.config.until_return) == (5, None)
+
+
 def test_ctrl_c_saves_and_stops_a_script_that_may_go_on(tmp_path):
     before, path = signal.getsignal(signal.SIGINT), tmp_path / "toy"
     never = {"updates": 10**6, "save_every": 10**6}
@@ -109,7 +146,7 @@ def test_pictures_and_films_show_themselves_and_can_be_saved(run, tmp_path, make
     picture, film = run.plot("health"), run.replay("latest", 2, sampled=True)
     assert picture._repr_html_().startswith('<img alt="health of classic')
     assert "health of classic" in repr(picture)
-    assert "update 12, sampled episode 2" in repr(film)
+    assert "update 12: sampled episode 2" in repr(film)
     assert (picture.content[:4], film.content[4:8]) == (b"\x89PNG", b"ftyp")
     for media in (picture, film):
         media.save(tmp_path / "media")

@@ -6,6 +6,7 @@ A test is a visit. A console error, or a request to anywhere but the server, fai
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 
@@ -20,8 +21,10 @@ from waiting import wait_until
 from web_client import make_trained, serving
 
 from pixelpong.agent.choice import Agents
+from pixelpong.agent.file import SHIPPED
 from pixelpong.agent.game import play_game
 from pixelpong.env.duel import DuelEmulator
+from pixelpong.faces.page.game import Game
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.record import SWEEP_FILE
@@ -81,13 +84,14 @@ def test_a_visit_to_the_list_with_the_keyboard_to_a_sweep_and_to_comparisons(sit
     page.wait_for_selector("text=1 selected: select another")
     page.get_by_label(f"Compare {HOSTILE}").check()
     page.get_by_role("link", name="Compare", exact=True).click()
-    legend = page.locator(f"{RETURN} .legend li")
+    legend = page.get_by_role("list", name="Key to the curves").locator("li")
     legend.nth(1).wait_for()
-    assert legend.all_inner_texts() == ["seed-1", HOSTILE]
+    assert legend.all_inner_texts() == ["seed-1", HOSTILE], "one key to all charts"
+    assert page.locator("figure .legend li").count() == 0
     dashes = {line.get_attribute("stroke-dasharray") for line in legend.locator("path").all()}
     assert len(dashes) == 2, "not told apart by the line"
     table = page.get_by_role("region", name="The runs").inner_text()
-    assert ("--batch-size" in table, "environment" in table) == (True, False), "what differs"
+    assert ("num envs" in table, "environment" in table) == (True, False), "what differs"
     require_fitting_and_accessible(page)
     page.get_by_role("link", name="Remove seed-1").click()
     page.wait_for_selector("text=Select at least two runs")
@@ -95,6 +99,7 @@ def test_a_visit_to_the_list_with_the_keyboard_to_a_sweep_and_to_comparisons(sit
     page.goto(f"{site.url}/#compare/seed-0,seed-1")
     band = page.locator(f"{RETURN} .plot path[fill^=var]").last
     band.wait_for(state="attached")
+    assert legend.all_inner_texts() == ["2 seeds like seed-0"], "how many seeds the band has"
     assert page.locator(f"{RETURN} .plot path[stroke^='var(--series']").count() == 1 + 2
     joined = page.evaluate(
         """async () => (await import("/static/charts.js")).joinSeeds([
@@ -116,13 +121,18 @@ def test_a_visit_to_a_run(site, open_page):
     page, run = open_page(f"{site.url}/#run/seed-0"), RunDirectory(site.runs / "seed-0")
     page.wait_for_selector(".verdict:has-text('Won: greedy return +18.50')")
     facts = dict(row.split("\n") for row in page.locator(".facts > div").all_inner_texts())
+    assert (facts["time in total"], "time to the win, estimated" in facts) == ("0:51", False)
+    page.locator("summary").click()
+    options = dict(row.split("\n") for row in page.locator(".config > div").all_inner_texts())
+    assert (options["num envs"], options["restart after"]) == ("4", "400,000")
+    assert not options.keys() & {"batch size", "decay rate"}, "of the other algorithm"
     assert facts["steps played"] == f"{list(run.metrics.read())[-1]['steps']:,}"
     for curve in ("entropy", "kl", "learning_rate", "grad_norm", "steps_per_second"):
         assert page.locator(f"[data-curve={curve}]").get_attribute("data-points") == "12", curve
 
     # The best agent's game plays unasked, and silently.
     page.wait_for_selector(".viewer[data-step]")
-    best = run.checkpoints.find_best()
+    best = Agents.of_run(run).best
     assert f"The agent after update {best}:" in page.locator(".outcome").inner_text()
     live = page.locator("[role=status], [aria-live]")
     said = live.all_inner_texts()
@@ -306,6 +316,25 @@ def test_a_visit_with_keys_mouse_and_finger(site, open_page):
         "document.dispatchEvent(new Event('visibilitychange'))"
     )
     wait_for(page, f"{TITLE} === 'Paused'")
+
+
+def test_who_has_won_is_offered_the_next_stronger_agent(site, open_page, monkeypatch):
+    points = [21, 16]
+    over = {"phase": "over", "points": points, "speed": 1}
+    monkeypatch.setattr(Game, "describe", lambda _: over)
+    page = open_page(f"{site.url}/#play/package/beginner")
+    for one, other in itertools.pairwise(SHIPPED):
+        wait_for(page, f"{TITLE} === 'You win!'")
+        assert page.locator(".chooser select").input_value() == one
+        page.get_by_role("button", name=f"Next: beat {other}").click()
+        page.wait_for_url(f"**/{other}")
+    wait_for(page, f"{TITLE} === 'You win!'")
+    assert not page.locator(".next").is_visible(), "there is no stronger one"
+    require_fitting_and_accessible(page)
+    points.reverse()
+    page.locator(".chooser select").select_option("club")
+    wait_for(page, f"{TITLE} === 'The agent wins'")
+    assert not page.locator(".next").is_visible()
 
 
 def test_an_agent_is_chosen_a_game_ends_and_a_lost_connection_can_be_had_again(

@@ -16,6 +16,7 @@ import pixelpong
 from pixelpong.agent.choice import Agents
 from pixelpong.agent.game import play_game
 from pixelpong.config.protocols import PROTOCOLS
+from pixelpong.errors import PixelpongError
 from pixelpong.faces import looking
 from pixelpong.faces.look import film as look
 from pixelpong.faces.look.film import draw_overlay, make_film
@@ -215,3 +216,29 @@ def test_ctrl_c_leaves_what_was_there(toy_runs, tmp_path, call):
         ended = call("record", toy_runs["fast"], "--out", path, "--overlay")
     assert ended == (130, "", "pixelpong: interrupted\n")
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [(path.name, "older")]
+
+
+def test_a_name_that_commands_a_terminal_is_refused_on_one_harmless_line(tmp_path):
+    path = tmp_path / f"a\x1b[2J\nb{200 * 'c'}.avi"
+    with pytest.raises(PixelpongError, match=r"\.avi") as caught:
+        make_film(None, None, "a game", path, **PLAIN)
+    assert str(caught.value).isprintable()
+
+
+def test_the_value_is_a_bar_from_the_middle_to_the_right_for_a_point_that_looks_won(toy_runs):
+    agent = Agents.of_run(RunDirectory(toy_runs["fast"])).load()
+    moment = next(play_game(agent, 3, explains_every=1))
+
+    def columns(value):
+        """Where the bar, 112 units wide, is another one than that of the value 0."""
+        bars = []
+        for each in (value, 0.0):
+            explanation = dataclasses.replace(moment.explanation, value=each)
+            shown = dataclasses.replace(moment, explanation=explanation)
+            picture = np.asarray(draw_overlay(shown, agent, "a game", 2))
+            bars.append(picture[2 * 103 : 2 * 111, 2 * 200 : 2 * 312])
+        return np.flatnonzero((bars[0] != bars[1]).any(axis=0)).tolist()
+
+    assert columns(0.5) == list(range(112, 112 + 56))
+    assert columns(-0.5) == list(range(112 - 56, 112))
+    assert columns(7.0) == list(range(112, 224))

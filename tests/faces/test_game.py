@@ -161,6 +161,7 @@ def test_a_game_that_cannot_be_or_go_on_ends_with_a_reason_in_one_line(toy_runs)
             ("run=../etc&agent=best", None, "This run is not in the list"),
             ("", None, "This run is not in the list"),
             *(("run=fast&agent=best", message, "") for message in NONSENSE[::7]),
+            ("run=fast&agent=best", b'{"serve": true}', "The game takes JSON as text"),
         ):
             said = []
             with connect(f"{address}?{query}", origin=served.url) as socket:

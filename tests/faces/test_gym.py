@@ -182,3 +182,22 @@ def test_predict_for_many_is_act_for_each_and_can_draw_its_actions(toy_runs, mod
     ]
     assert drawn[0] == drawn[1] == drawn[2]
     assert {*drawn[0]} == {*policy.actions}
+
+
+@pytest.mark.slow
+def test_predict_forgets_the_last_frame_where_an_episode_starts():
+    """Where that makes a difference: the champion, at many of the first steps of a game."""
+    policy, fresh = Policy.load("package"), Policy.load("package")
+    env = pixelpong.make_env()
+    frame, _ = env.reset(seed=0)
+    state, differ = None, []
+    for _ in range(60):
+        begun, _ = policy.predict(frame, state, np.array([True]))
+        fresh.reset()
+        assert begun == fresh.act(frame)
+        many, _ = policy.predict(np.stack([frame] * 2), state and state * 2, [False, True])
+        action, state = policy.predict(frame, state, np.array([False]))
+        assert many.tolist() == [action, begun]
+        differ.append(action != begun)
+        frame, *_ = env.step(action)
+    assert 10 < sum(differ) < 50

@@ -28,6 +28,10 @@ LATE = {"steps": [1e5 * i for i in range(SIZE)]}
 NO_GAIN = [-19] * SIZE  # whole numbers
 
 
+NOTHING_KNOWN = {name: [None] * SIZE for name in SOUND if name != "update"}
+STUCK = LATE | {"estimated_return": NO_GAIN}
+
+
 def ended_with(name, value):
     return {name: SOUND[name][:-10] + [value] * 10}
 
@@ -35,18 +39,25 @@ def ended_with(name, value):
 @pytest.mark.parametrize(
     ("found", "changes", "preset"),
     [
-        ("good All is well", {}, "fast"),
+        ("good No problems found", {}, "fast"),
         ("warning Entropy gone", ended_with("entropy", 0.02), "fast"),
         ("warning Entropy gone", {"entropy": GONE}, "fast"),
-        ("good All is well", {"entropy": GONE}, "classic"),
-        ("good All is well", {"entropy": GONE, "estimated_return": [19.0] * SIZE}, "fast"),
+        ("good No problems found", {"entropy": GONE}, "classic"),
+        ("good No problems found", {"entropy": GONE, "estimated_return": [19.0] * SIZE}, "fast"),
         ("warning One action only", ended_with("up_share", 0.99), "fast"),
         ("warning One action only", ended_with("up_share", 0.01), "fast"),
         ("warning Steps too large", ended_with("kl", 0.2), "fast"),
-        ("good All is well, note No progress", LATE | {"estimated_return": NO_GAIN}, "fast"),
-        ("good All is well", LATE, "fast"),  # it improves
-        ("good All is well", LATE | {"estimated_return": [18.0] * SIZE}, "fast"),
-        ("good All is well", {name: [None] * SIZE for name in SOUND if name != "update"}, "fast"),
+        ("warning Steps too large", ended_with("kl", 0.081), "fast"),
+        ("good No problems found", ended_with("kl", 0.079), "fast"),
+        ("warning Steps too large, note No progress", STUCK | ended_with("kl", 0.2), "fast"),
+        ("note No progress", STUCK, "fast"),
+        ("good No problems found", LATE, "fast"),  # it improves
+        ("good No problems found", LATE | {"estimated_return": [18.0] * SIZE}, "fast"),
+        (
+            "good No problems found",
+            {name: [None] * SIZE for name in SOUND if name != "update"},
+            "fast",
+        ),
         ("note Too early to tell", {name: SOUND[name][:4] for name in SOUND}, "fast"),
     ],
 )
@@ -56,4 +67,26 @@ def test_what_is_wrong_is_found_and_nothing_else(tmp_path, found, changes, prese
     run.metrics.append(*(dict(zip(columns, row, strict=True)) for row in rows))
     each = assess(Record.read(run.path))
     assert ", ".join(f"{it.level} {it.title}" for it in each) == found
-    assert all(it.text.endswith(".") for it in each)
+    assert all(it.text.endswith(".") or it.level == health.GOOD for it in each)
+    assert len(each) == 1 or all(it.level != health.GOOD for it in each), "it contradicts itself"
+
+
+@pytest.mark.parametrize(
+    ("name", "quiet", "loud"),
+    [
+        ("kl", 0.068, 0.1),  # the largest of nine trainings; more, and short of twice the limit
+        ("up_share", 0.96, 0.98),
+        ("up_share", 0.04, 0.02),
+        ("entropy", 0.06 * math.log(3), 0.04 * math.log(3)),
+    ],
+)
+def test_a_limit_is_where_it_is_documented(tmp_path, name, quiet, loud):
+    warnings = []
+    for value in (quiet, loud):
+        columns = SOUND | ended_with(name, value)
+        run = RunDirectory.create(tmp_path / str(value), toy_config("fast"))
+        rows = zip(*columns.values(), strict=True)
+        run.metrics.append(*(dict(zip(columns, row, strict=True)) for row in rows))
+        found = assess(Record.read(run.path))
+        warnings.append(sum(it.level == health.WARNING for it in found))
+    assert warnings == [0, 1]

@@ -181,3 +181,10 @@ def test_the_curve_has_the_returns_and_the_evaluations_with_their_intervals(toy_
     assert dots.get_ydata().tolist() == run.returns()[1].tolist() != []
     (errors,) = (each for each in axes.containers if hasattr(each, "has_yerr"))
     assert errors.lines[0].get_ydata().tolist() == [it.mean_return for it in run.evaluations]
+
+
+def test_the_line_of_three_seeds_is_their_mean_and_not_the_middle_one(curves):
+    runs = [curves(str(seed), seed, [low, low + 3]) for seed, low in enumerate((-20, -19, -12))]
+    axes = figure_of("curve", *runs).axes[0]
+    (mean,) = (it.get_xydata() for it in axes.get_lines() if "3 seeds" in it.get_label())
+    assert (mean[0].tolist(), mean[-1].tolist()) == ([100, -17], [200, -14])

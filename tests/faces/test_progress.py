@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import pty
 import re
+import select
 import signal
 import subprocess
 import sys
 import termios
 
 import pytest
+from promises import promise
+from rich.console import Console
+from toys import toy_config
 
-from pixelpong.faces.display import TrainingDisplay
-from pixelpong.loop import train
+import pixelpong
+from pixelpong.config.presets import load_preset
+from pixelpong.faces.display import FOOTER, Clock, TrainingDisplay, steps_left
+from pixelpong.faces.report import count
+from pixelpong.learners import UpdateStats
+from pixelpong.learners.progress import Progress
+from pixelpong.loop import Updated, train
 from pixelpong.run.directory import RunDirectory
+from pixelpong.run.words import duration
 
 
 class Terminal(io.StringIO):
@@ -36,9 +47,9 @@ def test_plain_lines_name_what_people_expect(make_run):
     assert len(lines) == 4
     for number, line in enumerate(lines[1:], start=1):
         assert re.fullmatch(
-            rf"time \d+:\d\d in total  update {number}  steps [\d,]+  games {3 * number}  "
-            r"points won \d+\.\d %  estimated return –  steps a second [\d,]+  "
-            r"mean of 100 games −?\d+\.\d  at most (\d+:\d\d|–)",
+            rf"time \d+:\d\d in total  update {number}  steps [\d,]+  episodes {3 * number}  "
+            r"points won \d+\.\d %  estimated return –  steps per second [\d,]+  "
+            r"mean of the last 100 −?\d+\.\d  at most (\d+:\d\d|–)",
             line,
         ), line
         assert line.endswith("–") == (number == 1), "the first update compiles"
@@ -60,7 +71,7 @@ def plain(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text).replace("\r", "\n")
 
 
-@pytest.mark.parametrize("columns", [30, 80])
+@pytest.mark.parametrize("columns", [30, 40, 80])
 def test_a_terminal_gets_a_live_display_that_fits_and_no_name_commands_it(
     make_run, monkeypatch, columns
 ):
@@ -72,9 +83,28 @@ def test_a_terminal_gets_a_live_display_that_fits_and_no_name_commands_it(
     assert "\x1b[2Jx" not in terminal.getvalue()
     shown = plain(terminal.getvalue())
     assert max(map(len, shown.splitlines())) <= columns
-    for label in ("estimated ret", "points won", "steps a second", "in total"):
+    for label in ("estimated ret", "points won", "steps per", "in total"):
         assert label in shown
     assert "at most" not in shown[shown.rindex("in total") :], "it has ended"
+
+
+@pytest.mark.parametrize("width", [39, 79])
+def test_nothing_of_the_live_display_is_cut_off_from_40_columns_on(make_run, width):
+    display, screens = TrainingDisplay(io.StringIO()), []
+
+    def show(event) -> None:
+        display(event)
+        if isinstance(event, Updated):
+            console = Console(file=io.StringIO(), width=width + 1)
+            console.print(display.draw(width))
+            screens.append(console.file.getvalue())
+
+    train(make_run(), show)
+    for screen in screens:
+        _, *lines = screen.splitlines()
+        assert not any("…" in line for line in lines), screen
+        for words in (*FOOTER, "mean of the last 100", "estimated return", "steps per second"):
+            assert words in screen
 
 
 def test_the_verdict_is_announced_and_nothing_follows_it(make_run, monkeypatch):
@@ -89,6 +119,97 @@ def test_the_verdict_is_announced_and_nothing_follows_it(make_run, monkeypatch):
     words = "playing greedy games to see whether the mean return is above −21.0"
     assert announced == f"update 2: {words}"
     assert judged.startswith("update 2: won")
+
+
+class Tee:
+    """The logger of many a training script: it has no `isatty`, and here it fails, too."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error, self.written = error, ""
+
+    def write(self, text: str) -> None:
+        if self.error:
+            raise self.error
+        self.written += text
+
+    def flush(self) -> None:
+        if self.error:
+            raise self.error
+
+
+FAULTS = {
+    "whole": None,
+    "terminal gone": OSError(errno.EIO, "Input/output error"),
+    "disk full": OSError(errno.ENOSPC, "No space left on device"),
+    "closed": ValueError("I/O operation on closed file"),
+}
+
+
+@promise("any surroundings")
+@pytest.mark.parametrize("quiet", [False, True])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_whatever_stdout_is_a_training_goes_on(make_run, tmp_path, monkeypatch, fault, quiet):
+    options = {"max_frames": 300, "hidden": 8, "batch_size": 2, "engine": "serial", "updates": 2}
+    tee = Tee(FAULTS[fault])
+    monkeypatch.setattr(sys, "stdout", tee)
+    monkeypatch.setattr(sys, "stderr", tee)
+    run = pixelpong.train("classic", run=tmp_path / "run", quiet=quiet, every=0, **options)
+    count(1, 2, "games")
+    assert run.update == 2
+    assert ("update 2" in tee.written) == (fault == "whole" and not quiet)
+
+
+def test_without_any_stdout_a_training_goes_on(make_run, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    assert pixelpong.resume(make_run().path, updates=2).update == 2
+
+
+def test_letters_that_a_stream_does_not_know_are_spelled_out(make_run):
+    stream = io.TextIOWrapper(io.BytesIO(), "ascii")
+    train(make_run(), TrainingDisplay(stream))
+    stream.seek(0)
+    assert r"estimated return \u2013" in stream.read()
+
+
+def test_only_a_reader_who_goes_ends_a_training(make_run):
+    run = make_run()
+    with pytest.raises(BrokenPipeError):
+        train(run, TrainingDisplay(Tee(BrokenPipeError())))
+
+
+def test_a_display_that_cannot_be_made_leaves_no_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(TrainingDisplay, "__init__", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        pixelpong.train("classic", run=tmp_path / "run", updates=1)
+    assert not (tmp_path / "run").exists()
+
+
+@promise("any surroundings")
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["xterm", "dumb"])
+def test_a_terminal_that_goes_away_does_not_end_the_training(tmp_path, monkeypatch, kind):
+    """As a window that is closed under `disown` or `setsid`: no signal, and no output any more."""
+    monkeypatch.setenv("TERM", kind)
+    words = [*WORDS, "--evaluate-every", "5"]
+    words[words.index("--updates") + 1] = "300"
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pixelpong", *words],
+        cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs,
+    )  # fmt: skip
+    os.close(theirs)
+    metrics = tmp_path / "run/metrics.jsonl"
+    read_until(ours, lambda: metrics.exists() and metrics.stat().st_size)
+    os.close(ours)
+    assert process.wait() == 0
+    assert RunDirectory(tmp_path / "run").checkpoints.updates()[-1] == 300
+
+
+def read_until(terminal: int, condition) -> None:
+    """Read what a program writes, so that it does not wait, until something is so."""
+    while not condition():
+        if select.select([terminal], [], [], 0.05)[0]:
+            os.read(terminal, 65536)
 
 
 WORDS = [
@@ -126,3 +247,27 @@ def test_a_training_draws_itself_anew_in_a_resized_terminal_and_ctrl_c_saves(tmp
     assert re.search(r"interrupted: update \d+.*with:\s+pixelpong resume run", told, re.S)
     assert RunDirectory(tmp_path / "run").checkpoints.updates()[-1] > 0
     os.close(ours)
+
+
+def stats_of(seconds):
+    """Of an update that took so long, a third of it to learn."""
+    times = {"play_seconds": 9.0, "rollout_seconds": 2 * seconds / 3, "learn_seconds": seconds / 3}
+    return UpdateStats(episodes=(), running_means=(), steps=1000, figures={}, **times)
+
+
+def test_the_time_left_at_most_is_that_of_the_budget_which_runs_out_first():
+    """The first update, which compiles, is not in it; then 6 seconds are a tenth of the budget."""
+    clock = Clock(toy_config("classic", updates=10, total_timesteps=1_000_000), 0.0)
+    found = [
+        clock.count(Progress(update=update, steps=1000 * update), stats_of(seconds))
+        for update, seconds in ((1, 60.0), (2, 6.0), (3, 6.0), (10, 42.0))
+    ]
+    assert found == [{"at most": left} for left in ("–", "0:48", "0:42", "0:00")]
+
+
+def test_the_time_to_the_win_is_that_of_the_recorded_steps_at_this_training_s_pace():
+    clock = Clock(load_preset("fast"), 0.0)
+    clock.count(Progress(update=1, steps=4096), stats_of(60.0))
+    found = clock.count(Progress(update=2, steps=8192), stats_of(4.096))
+    seconds = steps_left(None) / 1000
+    assert found["time to the win"] == f"about {duration(seconds)}"

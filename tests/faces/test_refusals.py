@@ -19,6 +19,7 @@ from toys import toy_evaluation
 import pixelpong
 from pixelpong import Config, PixelpongError, Policy, Run, evaluate, make_env, train
 from pixelpong.run.directory import RunDirectory
+from pixelpong.sweeps.sweep import create_sweep
 
 
 class Row(NamedTuple):
@@ -32,14 +33,17 @@ class Row(NamedTuple):
 
 
 WORDS = [
-    Row("frobnicate", "expected a command … 'frobnicate' … train, resume"),
+    Row("frobnicate", "unknown command 'frobnicate'; … train, resume"),
     Row("trian", "'trian'; did you mean train?"),
-    Row("train fast", "'fast'; did you mean --preset fast?"),
+    Row("train fast", "unknown argument 'fast' of train; did you mean --preset fast?"),
     Row("train --batch-size", "--batch-size: expected one argument; see `pixelpong train --help`"),
     Row("resume", "required: RUN; see `pixelpong resume --help`"),
 ]
 ROWS = [
-    Row("train --bath-size 3", "bath-size'; did you mean --batch-size?"),
+    Row("train --name 'fast-001 '", "the name of a run … 'fast-001 '"),
+    Row("train --learning-rate 0", "--learning-rate to be a number from 1e-12 to 10, got 0"),
+    Row("sweep --seeds 5-", "--seeds as 0-4 or 0,3,7, … got '5-'"),
+    Row("train --bath-size 3", "'--bath-size' … did you mean --batch-size?"),
     Row("train --engine therads", "'therads'; did you mean threads?"),
     Row("train --batch-size abc", "--batch-size to be a whole number from 1 to 100000, got 'abc'"),
     Row("plot run --out curve.jpeg", "png, svg, pdf … 'jpeg'"),
@@ -49,23 +53,26 @@ ROWS = [
     Row("play --port 0 --host 192.0.2.1", "cannot listen on 192.0.2.1:0: Cannot assign … --host"),
     Row(f"play --port 0 --host {300 * 'x'}", f"cannot listen on {60 * 'x'}:0: … --host"),
     Row("record run --out film.avi", ".mp4 … .gif … .avi"),
-    Row("train --name x --run y", "run … name … leave one"),
+    Row("train --name x --run y", "run … name, not both"),
     Row("train --batch-size 20", "batch_size is an option of REINFORCE"),
-    Row("resume run --seed 4", "seed 0 → 4 … leave … allow_changes"),
+    Row("resume run --seed 4", "begun with --seed 0, not 4"),
     Row("evaluate club --checkpoint 3", "club … checkpoint 3"),
     Row("tournament champion", "two players … got 1"),
     Row("tournament club builtin club", "club and club"),
-    Row("sweep", "--seeds or a file with a grid"),
+    Row("sweep", "needs --seeds, such as 0-4, or a file with a grid"),
+    Row("sweep run", "run is a single run, not a sweep; `pixelpong resume run` continues it", 1),
+    Row("sweep gone", "gone has no runs any more: they were removed", 1),
+    Row("sweep none.toml", "none.toml is neither a file of options nor a sweep; check its name", 1),
     Row("sweep --seeds 0 --engine serial --ray-address h:1", "--ray-address … --engine ray"),
     Row("resume run", "Nothing is left to train in run (budget spent at update 12; "),
     Row("resume run --updates 12", "Nothing is left to train in run (budget spent at update 12; "),
-    Row("resume won --updates 99", "Nothing is left to train in won (won … higher until_return."),
+    Row("resume won --updates 99", "won (won … higher until_return, or until_return none"),
     Row("train --run runs/club", "name of a run … 'club'"),
     Row("train --run run", "run exists; choose another name", 1),
     Row("train --opponent slef --run new", "did you mean self?", 1),
     Row("train --opponent run --run new", "PPO"),
     Row("train --opponent damaged.safetensors --run new", "cannot use the agent in damaged", 1),
-    Row("train --opponent '' --run new", "got an empty name; name a run", 1),
+    Row("train --opponent '' --run new", "The name of the run is empty.", 1),
     Row("resume none", "none … a run directory", 1),
     Row("resume runs/", "check its name; the runs in runs are fast", 1),
     Row("plot empty", "empty has no update yet", 1),
@@ -88,7 +95,11 @@ ROWS = [
         Row("sweep given.toml --out new", says, code, file=text)
         for text, code, says in (
             ('learning_rat = 1\nseeds = "0"', 2, "'learning_rat'; did you mean learning_rate?"),
-            ("learning_rate = [0.1, -1.0]", 2, "learning_rate to be a number from 0 to 10, got -1"),
+            (
+                "learning_rate = [0.1, -1.0]",
+                2,
+                "learning_rate to be a number from 1e-12 to 10, got -1",
+            ),
             ("rows = [1]", 2, "[{hidden = 32}, …], got [1]"),
             ("seed = [0, -5]", 2, "seeds as 0-4 or 0,3,7, at most 10,000 of them, got '0,-5'"),
             ('engine = "serial"', 2, "engine"),
@@ -96,14 +107,16 @@ ROWS = [
             ('seeds = "0-999"\nhidden = [1,2,3,4,5,6,7,8,9,10,11]', 2, "trainings, got 11,000"),
         )
     ),
-    Row("record run --out film.mp4", "pip install 'pixelpong[video]'", lacks="av"),
-    Row("plot run", "pip install 'pixelpong[plot]'", lacks="matplotlib"),
-    Row("dashboard --no-open", "pip install 'pixelpong[play]'", lacks="starlette"),
-    Row("train --engine ray", "pip install 'pixelpong[ray]'", lacks="ray"),
+    Row("record run --out film.mp4", "pip install … -e '.[video]'", lacks="av"),
+    Row("plot run", "pip install … -e '.[plot]'", lacks="matplotlib"),
+    Row("dashboard --no-open", "pip install … -e '.[play]'", lacks="starlette"),
+    Row("train --engine ray", "pip install … -e '.[ray]'", lacks="ray"),
 ]
 PYTHON = [
     (lambda: train(updates="3"), "updates to be a whole number", 2),
     (lambda: train(Config()), "give updates, episodes, total_timesteps or until_return", 2),
+    (lambda: train(run=5), "run to be text or a path, got 5", 2),
+    (lambda: train(every=-1), "every to be a number of at least 0, got -1", 2),
     (lambda: Run("run").agent("newest"), "Saved: 0,  … 12, best, latest", 1),
     (lambda: evaluate(hidden=3), "an option of environment or engine", 2),
     (lambda: Policy.load(None), "None", 2),
@@ -123,6 +136,7 @@ def folder(toy_runs, tmp_path_factory) -> Path:
     (folder / "folder.mp4").mkdir()
     won = RunDirectory(folder / "won")
     RunDirectory.create(folder / "empty", won.config)
+    shutil.rmtree(create_sweep(folder / "gone", [won.config]) / "seed-0")
     won.evaluations.append(toy_evaluation(12, 19.0, target=18.0, is_won=True))
     won.with_config(won.config.updated({"until_return": 18.0}, "test")).write_config(12)
     return folder

@@ -22,7 +22,10 @@ from waiting import wait_until
 from web_client import OWN, ask_app, serving
 
 from pixelpong.agent.choice import Agents
+from pixelpong.config.presets import load_preset
+from pixelpong.faces.display import steps_left
 from pixelpong.faces.look.reel import make_reel
+from pixelpong.faces.page import library
 from pixelpong.faces.page.library import Library
 from pixelpong.faces.page.server import HEADERS, Guard, make_app
 from pixelpong.run.directory import RunDirectory, is_live
@@ -63,15 +66,42 @@ def test_the_list_and_the_run_say_where_it_stands(run, ask):
     (listed,) = ask("/api/runs").json()["runs"]
     assert listed == {"id": "fast"} | json.loads(json.dumps(Record.read(run.path).to_dict()))
     assert listed.items() <= told.items()
-    assert (told["config"], told["machine"]) == (vars(run.config), run.machine)
+    assert told["machine"] == run.machine
     words = {line["update"]: "club" for line in run.evaluations.read()}  # of the evaluation
     assert [(each["which"], each["strength"]) for each in told["agents"]] == [
         (str(update), words.get(update, "untrained")) for update in run.list_agents()
     ]
-    assert told["best"] == str(run.checkpoints.find_best())
+    assert told["best"] == Agents.of_run(run).best
     assert told["health"][0].keys() == {"level", "title", "text", "advice"}
+    # The number next to a word is the one from which it follows; a name follows from none.
+    games = {str(line["update"]): line["mean_return"] for line in run.evaluations.read()}
+    shown = {it["which"]: it["return"] for it in told["agents"] if it["kind"] == "greedy"}
+    assert shown
+    assert shown.items() <= games.items()
     agents = ask("/api/runs/package").json()["agents"]
-    assert (agents[-1]["which"], agents[-1]["strength"]) == ("champion", "champion")
+    last = agents[-1]
+    assert [last[it] for it in ("which", "strength", "return")] == ["champion", "champion", None]
+    assert [each["rank"] for each in agents] == [1, 2, 3, 4]
+    assert not told["config"].keys() & {"batch_size", "decay_rate"}, "of the other algorithm"
+    assert told["config"].items() <= vars(run.config).items()
+    assert {"num_envs", "learning_rate", "seed"} <= told["config"].keys()
+
+
+def test_a_live_run_like_the_recorded_ones_says_how_long_it_takes_to_the_win(tmp_path):
+    """At its newest speed; here it was slow at first, and then plays 1,000 steps a second."""
+    paths = []
+    for name, config in (("like", load_preset("fast")), ("other", toy_config("fast"))):
+        run = RunDirectory.create(tmp_path / name, config)
+        for update in range(1, 61):
+            seconds = {"training_seconds": 500.0 + update}
+            row = {"update": update, "steps": 1000 * update, "estimated_return": 3.0}
+            run.metrics.append(row | {"timing": seconds if update > 1 else {}})
+        paths.append(run)
+    shelf = Library(tmp_path)
+    assert shelf.tell("like")["seconds_to_win"] is None, "nobody trains it"
+    with paths[0].lock(), paths[1].lock():
+        assert shelf.tell("like")["seconds_to_win"] == pytest.approx(steps_left(3.0) / 1000)
+        assert shelf.tell("other")["seconds_to_win"] is None
 
 
 def test_long_runs_are_thinned_keep_their_last_line_and_have_no_odd_numbers(tmp_path):
@@ -82,6 +112,18 @@ def test_long_runs_are_thinned_keep_their_last_line_and_have_no_odd_numbers(tmp_
     run.metrics.append(*({"update": 10_001 + n} | more for n, more in enumerate(odd)))
     last = {name: column[-1] for name, column in Library(tmp_path).tell("run")["columns"].items()}
     assert (last["update"], last["entropy"]) == (10_001, None)
+
+
+def test_of_many_runs_each_has_fewer_rows(tmp_path, monkeypatch):
+    """So that the page of a large sweep stays of a size that can be sent, and drawn."""
+    for name in "abcd":
+        make_lines(tmp_path / name, range(1, 2001))
+    for in_all, wanted in ((10_000, 250), (40, 20)):
+        monkeypatch.setattr(library, "ROWS_IN_ALL", in_all)
+        monkeypatch.setattr(library, "MAX_ROWS", 1000 if wanted == 250 else 40)
+        told = Library(tmp_path).compare("a,b,c,d")["runs"]
+        assert {len(each["columns"]["update"]) for each in told} == {wanted}
+        assert {each["columns"]["update"][-1] for each in told} == {2000}
 
 
 def test_each_run_has_an_id_and_none_of_them_stops_the_list(tmp_path):
@@ -142,7 +184,7 @@ def test_a_reel_is_the_game_of_that_agent_also_after_its_process_has_died(run, a
     child.join()
     answers = [ask(f"/api/runs/fast/reels/{third}") for _ in range(2)]
     assert [answer.status_code for answer in answers] == [404, 200]
-    assert answers[0].json()["problem"].endswith("has ended; try again.")
+    assert answers[0].json()["problem"].endswith("crashed. Try again.")
     assert {path: path.lstat().st_mtime_ns for path in run.path.rglob("*")} == before
 
 
@@ -154,15 +196,16 @@ def test_a_game_that_is_under_way_ends_with_the_server(tmp_path):
             url = f"{served.url}/api/runs/package/reels/champion"
             asked = pool.submit(httpx.get, url, timeout=None)
             assert wait_until(lambda: set(multiprocessing.active_children()) - others)
-        assert asked.exception() or asked.result().status_code == 404
+        assert asked.exception() or asked.result().status_code >= 400
     assert wait_until(lambda: set(multiprocessing.active_children()) <= others)
 
 
 HOSTS = [
     "", " ", "null", "*", f"*:{PORT}", "evil.example", f"evil.example:{PORT}", f"0.0.0.0:{PORT}",
     f"localhost.evil.example:{PORT}", f"evil.example.127.0.0.1:{PORT}", f"{'a' * 5000}:{PORT}",
-    "127.0.0.1", "localhost", f"127.0.0.1:{PORT + 1}", f"127.0.0.2:{PORT}", f"2130706433:{PORT}",
-    f"localhost.:{PORT}", f"localhost:0{PORT}", f"localhost: {PORT}", f"[::1]:{PORT}",
+    f"127.0.0.2:{PORT}", f"2130706433:{PORT}", f"127.1:{PORT}", f"::1:{PORT}", f"[::]:{PORT}",
+    f"localhost.:{PORT}", f"localhost:0{PORT}", f"localhost: {PORT}", "localhost:", "[::1",
+    f"127.0.0.1x:{PORT}", f"127x0x0x1:{PORT}", f"localhost:{PORT}:{PORT}", "localhost:\u0661",
     f"localhost:{PORT}@evil.example", f"evil.example@localhost:{PORT}", f"localhost:{PORT}/",
     f"http://localhost:{PORT}", f"localhost:{PORT},evil.example", f"[::ffff:127.0.0.1]:{PORT}",
     f"l\u00f6calhost:{PORT}", f"%6cocalhost:{PORT}", f"localhost\t:{PORT}",
@@ -190,10 +233,16 @@ def test_a_foreign_page_can_neither_ask_nor_play_but_its_own_can(ask):
         check(ask("/game", ("origin", origin), kind="websocket"), 403)
     for origins in ([], [ORIGIN, ("origin", "http://evil.example")]):
         check(ask("/game", *origins, kind="websocket"), 403)
-    for host in (OWN, f"localhost:{PORT}", f"LocalHost:{PORT}"):
+    names = "127.0.0.1", "localhost", "LocalHost", "[::1]"
+    ports = "", ":1", f":{PORT}", f":{PORT + 1}", ":65535"  # a tunnel has a port of its own
+    hosts = [name + port for name, port in itertools.product(names, ports)]
+    for host, other in itertools.pairwise([OWN, *hosts]):
         assert ask("/api/runs", host=host).status_code == 200
         origin = ("origin", f"http://{host}".lower())
         assert ask("/game", origin, host=host, kind="websocket").status_code == 101
+        if host.lower() != other.lower():
+            check(ask("/api/runs", origin, host=other), 403)
+            check(ask("/game", origin, host=other, kind="websocket"), 403)
 
 
 @promise("the page")

@@ -17,7 +17,7 @@ from pixelpong.env import features
 from pixelpong.items import DOWN, NUM_PIXELS, UP
 from pixelpong.learn import gated
 from pixelpong.learn.network import forward, init_params, sigmoid
-from pixelpong.learn.optimizer import rmsprop
+from pixelpong.learn.optimizer import adam, rmsprop
 from pixelpong.learn.ppo import LossWeights, generalized_advantages, loss_gradient
 from pixelpong.learn.reinforce import entropy, episode_gradient, objective
 from pixelpong.learn.returns import discounted_returns, standardize
@@ -218,3 +218,35 @@ def test_the_gated_networks_gradient_is_its_slope():
         )
         slope = float((grads[name] * direction).sum())
         assert (up - down) / (2 * step) == pytest.approx(slope, rel=1e-6)
+
+
+def test_adam_takes_two_steps_as_by_hand():
+    w, m, v = (np.array([value]) for value in (1.0, 0.0, 0.0))
+    one, m1, v1 = adam(w, np.array([2.0]), m, v, 0.1, 1)
+    assert (m1[0], v1[0]) == (pytest.approx(0.1 * 2), pytest.approx(0.001 * 4))
+    assert one[0] == pytest.approx(1 - 0.1 * 2 / (2 + 1e-5)), "both means are corrected"
+    two, m2, v2 = adam(one, np.array([4.0]), m1, v1, 0.1, 2)
+    assert (m2[0], v2[0]) == (pytest.approx(0.58), pytest.approx(0.019996))
+    mean, square = 0.58 / 0.19, 0.019996 / 0.001999
+    assert two[0] == pytest.approx(one[0] - 0.1 * mean / (math.sqrt(square) + 1e-5))
+    assert (w[0], m[0], v[0]) == (1.0, 0.0, 0.0)
+
+
+def test_the_constants_of_both_optimizers_halve_a_step_of_their_own_size():
+    """A gradient as small as the constant; it is added outside the root."""
+    tiny, nothing = np.array([1e-5]), np.zeros(1)
+    assert adam(nothing, tiny, nothing, nothing, 1.0, 1)[0][0] == pytest.approx(-0.5)
+    one, _ = rmsprop({"w": nothing}, {"w": tiny}, {"w": nothing}, 1.0, 0.0)
+    assert one["w"][0] == pytest.approx(0.5)
+
+
+def test_initial_outputs_are_near_zero_and_pre_activations_near_one():
+    """With a hundred inputs that are 1 in the fast network."""
+    params = gated.init_params(np.random.default_rng(0), 3000, 100, "float64")
+    x = (np.random.default_rng(1).random((200, 3000)) < 100 / 3000).astype(np.float64)
+    y, z = gated.forward(params, x)
+    assert z.std() == pytest.approx(1, rel=0.05)
+    assert params["W2"].std() == pytest.approx(0.01, rel=0.05)
+    assert (np.abs(y).max() < 1, params["b2"].tolist()) == (True, [0, 0, 0, 0])
+    plain = init_params(np.random.default_rng(0), hidden=400)["W2"]
+    assert plain.std() * math.sqrt(400) == pytest.approx(1, rel=0.1)

@@ -20,7 +20,7 @@ from pixelpong.learn import gated
 from pixelpong.learn.optimizer import adam, rmsprop
 from pixelpong.learn.ppo import LossWeights, Minibatch, generalized_advantages, loss_gradient
 from pixelpong.learn.returns import standardize
-from pixelpong.learners import draw_params, make_learner
+from pixelpong.learners import make_learner
 from pixelpong.learners.progress import Progress
 from pixelpong.play.worker import gather, make_worker
 from pixelpong.run.arrays import fingerprint
@@ -88,8 +88,8 @@ def test_the_state_of_another_network_is_refused(config, what):
         make_learner(config).set_state(*state)
 
 
-def rmsprop_update(config, own, results):
-    """One step of RMSProp on the sum over the batch."""
+def rmsprop_update(config, own, results, number=1):
+    """One step of RMSProp on the sum over the batch, whatever its number."""
     params = {name: own[name] for name in ("W1", "W2")}
     total = {name: np.zeros_like(w) for name, w in params.items()}
     for result in results:
@@ -101,8 +101,8 @@ def rmsprop_update(config, own, results):
     return params | {f"v.{name}": v for name, v in moments.items()}, norm
 
 
-def ppo_update(config, own, results):
-    """All passes over the round: dense observations, no slices, no kernels."""
+def ppo_update(config, own, results, number=1):
+    """All passes over a round: dense observations, no slices, no kernels."""
     own, sides = dict(own), [result.sides[0] for result in results]
     x = np.zeros((config.num_steps * len(sides), NUM_INPUTS))
     # The last entry of a stream, a value alone, has no inputs.
@@ -116,7 +116,8 @@ def ppo_update(config, own, results):
     )
     targets = (advantages + values[:, :-1]).ravel()
     actions, logs = steps["action"].ravel(), steps["log_probability"].ravel()
-    rng, step, norms = make_rng(config.seed, "learn", 1), 0, []
+    rng, norms = make_rng(config.seed, "learn", number), []
+    step = (number - 1) * config.update_epochs * config.num_minibatches  # of Adam, so far
     weights = LossWeights(config.clip_coef, config.vf_coef, config.ent_coef)
     for _ in range(config.update_epochs):
         for chosen in np.array_split(rng.permutation(len(x)), config.num_minibatches):
@@ -141,23 +142,46 @@ def ppo_update(config, own, results):
 
 
 @pytest.mark.slow
-def test_an_update_is_what_the_definitions_say(mode, config, monkeypatch):
-    """The pieces of a minibatch, which are six here, are added up."""
+def test_an_update_is_what_the_definitions_say_and_so_is_the_next(mode, config, monkeypatch):
+    """The pieces of a minibatch, which are six here, are added up; the optimizer remembers."""
     monkeypatch.setattr("pixelpong.learners.passes.PIECE", 20)
     learner, update = make_learner(config), {"classic": rmsprop_update, "fast": ppo_update}[mode]
-    results = play(learner)
-    own = {name: array.copy() for name, array in learner.own.items()}
-    wanted, norm = update(config, own, results)
-    stats = learner.apply(results)
     close = {"classic": (2e-6, 1e-7), "fast": (1e-9, 1e-11)}[mode]
-    assert sorted(learner.own) == sorted(wanted)
-    for name, w in wanted.items():
-        np.testing.assert_allclose(learner.own[name], w, *close, err_msg=name)
-    assert stats.figures["grad_norm"] == pytest.approx(norm, rel=1e-5)
-    assert stats.steps == learner.progress.steps > 200
-    if mode == "fast":
-        assert {"kl", "clip_share", "value_loss", "learning_rate"} <= set(stats.figures)
-        assert any(result.sides[0].steps["reward"].any() for result in results)
+    for number in (1, 2):
+        results, before = play(learner), learner.progress.steps
+        own = {name: array.copy() for name, array in learner.own.items()}
+        wanted, norm = update(config, own, results, number)
+        stats = learner.apply(results)
+        assert sorted(learner.own) == sorted(wanted)
+        for name, w in wanted.items():
+            np.testing.assert_allclose(learner.own[name], w, *close, err_msg=name)
+        assert stats.figures["grad_norm"] == pytest.approx(norm, rel=1e-5)
+        assert stats.steps == learner.progress.steps - before > 200
+        if mode == "fast":
+            assert {"kl", "clip_share", "value_loss", "learning_rate"} <= set(stats.figures)
+            assert any(result.sides[0].steps["reward"].any() for result in results)
+
+
+def test_the_metrics_of_an_update_are_those_of_what_was_played(mode, config):
+    learner = make_learner(config)
+    results = play(learner)
+    episodes = [episode for result in results for episode in result.episodes]
+    if mode == "classic":
+        steps = sum(it.steps for it in episodes)
+        ups, entropy = (sum(getattr(it, name) for it in episodes) for name in ("ups", "entropy"))
+        rewards = [reward for it in episodes for reward in it.rewards]
+    else:  # without the step that is only a value
+        sides = [result.sides[0].steps.reshape(-1, config.num_steps + 1) for result in results]
+        played = np.concatenate([side[:, :-1].ravel() for side in sides])
+        steps, ups, entropy = len(played), (played["action"] == 1).sum(), played["entropy"].sum()
+        rewards = played["reward"][played["reward"] != 0].tolist()
+    figures = learner.apply(results).figures
+    assert 0.2 < figures["up_share"] == pytest.approx(ups / steps) != 0.5
+    assert figures["entropy"] == pytest.approx(entropy / steps)
+    assert figures["steps_per_point"] == pytest.approx(steps / len(rewards))
+    assert figures["points_won_share"] == pytest.approx(np.mean(np.array(rewards) > 0))
+    returns = [it.episode_return for it in episodes]
+    assert figures["mean_return"] == (pytest.approx(np.mean(returns)) if returns else None)
 
 
 # --- the classic mode ---------------------------------------------------------------------------
@@ -190,6 +214,18 @@ def test_gradients_that_are_added_up_before_they_travel_give_the_same_bits():
     assert bits(one) == bits(two)
 
 
+def test_a_mean_square_decays_where_a_batch_has_no_gradient_too():
+    """A single game after a batch of 20."""
+    learner = learn(small("classic", batch_size=20, decay_rate=0.9))
+    results, before = play(learner)[:1], learner.own["v.W1"].copy()
+    learner.apply(results)
+    touched = results[0].grads.rows
+    others = np.setdiff1d(np.flatnonzero(before.any(axis=1)), touched)
+    assert len(others) > 5
+    wanted = np.float32(0.9) * before[others]
+    np.testing.assert_allclose(learner.own["v.W1"][others], wanted, rtol=1e-6)
+
+
 def test_running_mean_is_the_originals():
     progress = Progress()
     for ends in ((-1,) * 21, (1, 1) + (-1,) * 21):
@@ -212,37 +248,6 @@ def test_the_rate_falls_with_the_share_of_points_lost(won, lost, rate):
     learner = make_learner(small("fast", anneal_from=0.6, learning_rate=2e-3))
     learner.progress.recent_points.extend([1] * won + [-1] * lost)
     assert learner.apply(play(learner)).figures["learning_rate"] == pytest.approx(rate)
-
-
-@pytest.mark.slow
-def test_an_attempt_that_is_behind_is_given_up_and_only_then():
-    """Streams of 3 × 70 steps: after two updates 420 steps are played, and after five 1,050."""
-    config = small("fast", restart_after=350, anneal_from=0.5)
-    learner, other = make_learner(config), make_learner(config)
-    attempts, points = [], []
-
-    def begins(learner, attempt):
-        fresh = draw_params("ppo", config.hidden, config.dtype, config.seed, attempt)
-        return fingerprint(fresh) == fingerprint(learner.params)
-
-    for update in range(1, 6):
-        results = play(learner)
-        if update == 4:  # it is ahead when the second attempt is looked at
-            learner.progress.recent_points.extend([1] * 1000)
-        attempts.append(learner.apply(results).figures["attempt"])
-        points.append(len(learner.progress.recent_points))
-        assert begins(learner, 2) == (update == 2)
-        if update == 2:
-            arrays, counters = learner.get_state()
-            assert not any(arrays[name].any() for name in ("rows", "m.W1", "v.W1", "v.W2"))
-            other.set_state(arrays, counters)
-    assert attempts == [1, 1, 2, 2, 2]
-    assert points[1] == 0
-    for _ in range(2):
-        other.apply(play(other))
-    assert begins(other, 3), "a restored one counts on: without those points it is given up too"
-    never = make_learner(small("fast", anneal_from=0.5))
-    assert {never.apply(play(never)).figures["attempt"] for _ in range(5)} == {1}
 
 
 @pytest.mark.parametrize(
@@ -292,3 +297,62 @@ def test_how_many_threads_there_are_and_who_does_a_piece_when_changes_no_bit(mon
         found.append((norm, *bits(learner)))
     assert all(each == found[0] for each in found)
     assert max(most) >= 5
+
+
+# --- what changes in the course of a training ----------------------------------------------------
+
+ANNEALED = {
+    "learning_rate": 2e-3, "ent_coef": 0.2, "gae_lambda": 0.95, "gae_lambda_end": 0.35,
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("changes", "counts", "now"),
+    [
+        # Three quarters won: half of the way from 50 % to all.
+        (
+            {"anneal_from": 0.5},
+            {"recent_points": [1] * 9 + [-1] * 3},
+            {"learning_rate": 1e-3, "ent_coef": 0.05, "gae_lambda": 0.65},
+        ),
+        # Three of four steps are left, and not one frame: there are four in a step.
+        (
+            {"anneal_steps": 1000},
+            {"steps": 250, "frames": 1000},
+            {"learning_rate": 1.5e-3, "ent_coef": 0.1125, "gae_lambda": 0.8},
+        ),
+    ],
+)
+def test_learning_rate_entropy_bonus_and_lambda_are_annealed_together(changes, counts, now):
+    """The definitions' update, with the three numbers worked out by hand."""
+    config = small("fast", **ANNEALED, **changes)
+    learner = make_learner(config)
+    for name, value in counts.items():
+        setattr(learner.progress, name, value)
+    results, own = play(learner), {name: array.copy() for name, array in learner.own.items()}
+    wanted, _ = ppo_update(config.updated(now, "test"), own, results)
+    learner.apply(results)
+    for name, w in wanted.items():
+        np.testing.assert_allclose(learner.own[name], w, 1e-9, 1e-11, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("steps", "rate"), [(0, 2e-3), (250, 1.5e-3), (999, 2e-6), (1000, 0.0), (5000, 0.0)]
+)
+def test_with_anneal_steps_the_rate_falls_with_the_steps_whatever_is_won(steps, rate):
+    learner = make_learner(small("fast", anneal_steps=1000, learning_rate=2e-3))
+    learner.progress.steps, learner.progress.frames = steps, 4 * steps
+    learner.progress.recent_points.extend([1] * 12)
+    assert learner.apply(play(learner)).figures["learning_rate"] == pytest.approx(rate, abs=1e-12)
+
+
+def test_only_points_and_games_against_the_builtin_opponent_tell_how_strong_it_is():
+    """A level game against itself says nothing."""
+    progress = Progress()
+    games = [Episode(10, 40, 5.0, 5, (), (1,) * 21, opponent="self")]
+    games += [Episode(10, 40, 5.0, 5, (), (-1,) * 21)]
+    stats = progress.count([Result(tuple(games), 80, 0.0)], [("self", 1), (BUILTIN, -1)], 20, 9, 9)
+    assert (progress.recent_points, progress.recent_returns) == ([-1], [-21])
+    assert (progress.running_mean, progress.mean_return_100, progress.episodes) == (-21, -21, 2)
+    assert stats["figures"]["points_won_share"] == 0.5, "of all"

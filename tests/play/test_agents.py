@@ -10,6 +10,7 @@ import pytest
 from checkpoint_files import make_checkpoint
 from hypothesis import given
 from hypothesis import strategies as st
+from toys import toy_config
 
 from pixelpong.agent import file as agents
 from pixelpong.agent.choice import Agents, find_agents, open_agent, settle_update
@@ -18,7 +19,9 @@ from pixelpong.agent.game import play_game
 from pixelpong.errors import CheckpointError
 from pixelpong.faces.notebook import Run
 from pixelpong.faces.policy import Policy
+from pixelpong.learners import make_learner
 from pixelpong.loop import Updated, train
+from pixelpong.run.arrays import decode_arrays, unsqueeze
 from pixelpong.run.directory import RunDirectory
 
 
@@ -147,3 +150,22 @@ def test_the_agents_in_the_package_are_what_their_cards_say():
         assert last.points[1] - last.points[0] == greedy["returns"][3]
     assert greedy["mean_return"] > 18
     assert open_agent(None)[1].about == open_agent("package")[1].about == agent.about
+
+
+@pytest.mark.parametrize(("has_met_agents", "most"), [(False, 10_000), (True, 24_576)])
+def test_a_small_file_keeps_the_rows_with_the_largest_gradients_and_their_sign(
+    has_met_agents, most
+):
+    """Of 29,500 rows with drawn mean squares; in ascending order, as the format wants them."""
+    learner = make_learner(toy_config("fast", hidden=1))
+    rng, rows = np.random.default_rng(0), np.arange(0, 59_000, 2)
+    squares = rng.random((len(rows), 1, 2)).astype(np.float32)
+    learner.params["W1"][:] = rng.standard_normal(learner.params["W1"].shape)
+    agent = Agent.of_training(learner.config, learner.params, learner.progress)
+    arrays = {"rows": rows.astype(np.uint16), "v.W1": squares}
+    small, _ = decode_arrays(agents.encode_small(agent, arrays, has_met_agents))
+    limit = np.sort(squares.sum(axis=(1, 2)))[-most]
+    assert small["rows"].tolist() == rows[squares.sum(axis=(1, 2)) >= limit].tolist()
+    kept = unsqueeze(small["W1"], most, 2)
+    assert np.abs(kept).max() == 7, "half a byte"
+    assert (np.sign(kept) * learner.params["W1"][small["rows"], 0] >= 0).all()

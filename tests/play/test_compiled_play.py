@@ -179,3 +179,22 @@ def test_verify_finds_an_emulator_that_plays_otherwise(monkeypatch):
 
     monkeypatch.setattr(NativeConsole, "run", run)
     assert compare_with_ale(0) == 1234
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "reinforce"])
+def test_a_coin_sticks_below_the_probability_and_never_or_always_at_its_ends(algorithm):
+    """Coins lie in [0, 1): 0 is not below 0, and all are below 1."""
+    params = make_params(algorithm)
+
+    def play(sticky, coin):
+        """How an episode ends in which all coins are the same."""
+        numbers = make_rng(0, "play").random((1, 1024, 6))
+        numbers[:, :, 2:] = coin
+        given = SimpleNamespace(random=lambda shape: numbers.copy())
+        player = Player(find_protocol("ALE/Pong-v5", sticky=sticky, max_frames=400), algorithm)
+        return player.play(Item("train", 0, 1, 0), params, given).streams.tobytes()
+
+    assert play(0.0, 0.0) == play(0.0, 0.9)
+    assert play(1.0, 0.0) == play(1.0, 1 - 2**-53) != play(0.0, 0.0)
+    assert play(0.25, 0.25) == play(0.0, 0.9)
+    assert play(0.25, 0.2499) == play(1.0, 0.0)

@@ -106,3 +106,17 @@ def test_an_agent_plays_the_same_in_gymnasiums_own_environment_again(report, cal
     code, _, err = call(*words, "--sticky", "0")
     assert code == 2
     assert "Games in Gymnasium take no options: leave out sticky." in err
+
+
+def test_the_interval_leaves_out_two_and_a_half_per_cent_at_either_end():
+    """Worked out: of 16 coins 2.5 % is at 4 heads, of which 5 % is at 5 and 1 % at 3.
+
+    P(at most 3) = 1.1 %, P(at most 4) = 3.8 %. Of many values the mean is normal.
+    """
+    coins = [0.0] * 8 + [1.0] * 8
+    assert bootstrap_interval(coins, np.random.default_rng(0)) == (4 / 16, 12 / 16)
+    values = np.random.default_rng(1).normal(3.0, 2.0, size=1000)
+    low, high = bootstrap_interval(values, np.random.default_rng(2))
+    reach = 1.959964 * values.std() / np.sqrt(1000)  # of 94 % it is 1.881, of 96 % 2.054
+    assert values.mean() - low == pytest.approx(reach, rel=0.03)
+    assert high - values.mean() == pytest.approx(reach, rel=0.03)

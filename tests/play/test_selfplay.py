@@ -155,7 +155,7 @@ def test_an_agent_that_is_met_stays_as_it_was_whatever_becomes_of_its_file(tmp_p
     run = pixelpong.train(first, run=tmp_path / "run", quiet=True)
     file.write_bytes((shipped / "strong.safetensors").read_bytes())
     before = (run.path / "config.json").read_bytes()
-    with pytest.raises(pixelpong.PixelpongError, match="nobody-001 is not a run directory"):
+    with pytest.raises(pixelpong.PixelpongError, match="nobody-001 is not a run, an agent"):
         pixelpong.resume(run, updates=2, quiet=True, allow_changes=True, opponent="nobody-001")
     assert (run.path / "config.json").read_bytes() == before
     run = pixelpong.resume(run, updates=2, quiet=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import os
 from pathlib import Path
 
 import msgspec
@@ -31,6 +32,8 @@ def test_defaults_and_presets_are_the_recorded_ones():
         },
         "bound": sorted(name for name, each in OPTIONS.items() if not each.is_free),
     }  # fmt: skip
+    if os.environ.get("PIXELPONG_UPDATE_GOLDEN"):
+        GOLDEN.write_text(json.dumps(found, indent=1) + "\n")
     assert found == json.loads(GOLDEN.read_text())
     assert Options.__annotations__.keys() == OPTIONS.keys() - {"preset"}, "as types too"
 
@@ -73,14 +76,31 @@ def test_numpys_numbers_are_numbers_and_become_pythons():
     assert [repr(flat[name]) for name in given] == ["3", "0.5", "1.0"]
 
 
+def test_a_bound_of_the_machine_is_named_if_that_is_what_is_exceeded():
+    with pytest.raises(ConfigError, match="at least 0 and less than 9,007,199,254,740,992, got 90"):
+        Config().updated({"seed": 2**53}, "here")
+
+
+@pytest.mark.parametrize("text", ["2.5e6", "2_500_000", "2500000", "2500000.0"])
+def test_whole_numbers_may_be_written_as_the_field_does(text):
+    assert OPTIONS["total_timesteps"].read(text) == 2_500_000
+    assert type(Config().updated({"updates": 1e3}, "here").updates) is int
+
+
 LAYERS = [  # preset, file, command line
     (None, "", {}, {"preset": "fast", "algorithm": "ppo"}),
     (None, "preset = 'ray'\nhidden = 10", {}, {"preset": "ray", "batch_size": 4, "hidden": 10}),
     (None, "num_envs = 2", {"num_envs": 3}, {"preset": "fast", "num_envs": 3}),
     ("classic", "preset = 'ray'", {"preset": "classic"}, {"preset": "classic", "updates": 100}),
-    ("classic", "until_return = 18", {}, {"until_return": 18.0, "updates": None}),
-    (None, "until_return = 18\nupdates = 7", {"updates": 1},
-     {"until_return": 18.0, "updates": 1, "total_timesteps": None}),
+    ("classic", "until_return = 18", {}, {"until_return": 18.0, "updates": 100}),
+    ("classic", "episodes = 5e3", {}, {"episodes": 5000, "updates": None}),
+    (None, "until_return = 17\nupdates = 7", {"episodes": 9},
+     {"until_return": 17.0, "updates": None, "episodes": 9, "total_timesteps": None}),
+    (None, "", {"total_timesteps": 10}, {"until_return": 18.0, "total_timesteps": 10}),
+    (None, "", {"until_return": 21}, {"until_return": 21.0, "total_timesteps": 5_000_000}),
+    (None, "", {"until_return": None}, {"until_return": None, "total_timesteps": 5_000_000}),
+    (None, "until_return = 'none'", {"updates": 3}, {"until_return": None, "updates": 3}),
+    (None, "", {"total_timesteps": "none"}, {"until_return": 18.0, "total_timesteps": None}),
     (None, "decay_rate = 0.9", {}, r"mine\.toml: decay_rate is an option of REINFORCE"),
     (None, "num_envs = 8", {"algorithm": "reinforce"}, r"mine\.toml: num_envs is .* PPO, which"),
     ("classic", "preset = 'fast'\nvf_coef = 3", {}, "vf_coef .*a preset with PPO"),
@@ -93,7 +113,7 @@ LAYERS = [  # preset, file, command line
 def test_the_command_line_goes_over_the_file_over_the_preset(
     tmp_path, preset, content, given, wanted
 ):
-    """A budget replaces the preset's; one on the command line is added to the file's."""
+    """A count replaces all earlier counts, and never the target; none is a word for each."""
     path = tmp_path / "mine.toml"
     path.write_bytes(content.encode("utf-8", "surrogateescape"))
 

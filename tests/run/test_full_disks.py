@@ -122,6 +122,7 @@ def test_without_a_place_for_agents_the_training_goes_on(
 @promise("lines first")
 def test_a_line_of_which_the_disk_takes_a_part_is_taken_back(tmp_path):
     file = LineFile(tmp_path / "lines.jsonl")
+    file.cut_back(0)
     file.append({"update": 1})
     before = file.path.read_bytes()
     with file_size_limit(len(before) + 7):

@@ -5,20 +5,19 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
-from unittest.mock import ANY
 
 import pytest
 from checkpoint_files import describe, make_checkpoint
 from disks import contents
 from hostile import quick_and_soak
 from promises import promise
-from toys import with_updates
+from toys import same_training, with_updates
 
 from pixelpong.agent.file import Agent
 from pixelpong.errors import CheckpointError, PixelpongError
 from pixelpong.loop import train
 from pixelpong.run.arrays import fingerprint
-from pixelpong.run.checkpoints import CheckpointStore
+from pixelpong.run.checkpoints import Checkpoint, CheckpointStore
 from pixelpong.run.directory import RunDirectory
 
 pytestmark = promise("rot")
@@ -98,10 +97,36 @@ def test_a_run_of_which_anything_is_left_never_starts_over(tmp_path, toy_runs):
         if left != "agents":
             shutil.rmtree(run.agents.folder)
 
-        (run.path / "run.lock").unlink()
         before = contents(run.path)
         assert len(before) > 1
         with pytest.raises(CheckpointError, match="none at all"):
             train(with_updates(run, 99))
-        own = {run.path / name: ANY for name in ("run.lock", "failure.json")}
-        assert contents(run.path) == before | own
+        assert contents(run.path) == before
+
+
+@promise("lines first")
+@pytest.mark.parametrize("name", ["metrics.jsonl", "episodes.jsonl"])
+def test_a_checkpoint_whose_line_was_cut_short_is_not_used(make_run, capsys, name):
+    """As by a disk that lied: else the line would be missing for ever."""
+    plain, run = make_run("plain", updates=4), make_run("run", updates=3)
+    for each in (plain, run):
+        train(each)
+    content = (run.path / name).read_bytes()
+    (run.path / name).write_bytes(content[:-9])
+    train(with_updates(RunDirectory(run.path), 4))
+    said = capsys.readouterr().err.splitlines()
+    assert f"{name} ends before the checkpoint of update 3; trying another checkpoint" in said[0]
+    assert same_training(run, plain) == []
+
+
+def test_a_checkpoint_with_a_time_that_cannot_be_is_not_used(make_run, capsys):
+    plain, run = make_run("plain", updates=4), make_run("run", updates=3)
+    for each in (plain, run):
+        train(each)
+    newest = run.checkpoints.load(3)
+    card = newest.card | {"wall_seconds": -3575.0}
+    run.checkpoints.save(Checkpoint(newest.arrays, card))
+    train(with_updates(RunDirectory(run.path), 4))
+    said = capsys.readouterr().err.splitlines()
+    assert "000003.safetensors: wall_seconds is not float >= 0.0; trying another" in said[0]
+    assert same_training(run, plain) == []

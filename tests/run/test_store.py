@@ -14,7 +14,9 @@ from pixelpong.run.checkpoints import KEEP_LAST, CheckpointStore
 
 @pytest.fixture
 def store(tmp_path) -> CheckpointStore:
-    return CheckpointStore(tmp_path / "checkpoints")
+    store = CheckpointStore(tmp_path / "checkpoints")
+    store.make_folder()
+    return store
 
 
 TRAINED, EVALUATED = "mean_return_100", "evaluation"
@@ -53,7 +55,7 @@ def test_when_none_is_sound_it_does_not_start_over_silently(store):
         store.load_latest()
     store.save(make_checkpoint(1))
     store.path(1).write_text("{}")
-    with pytest.raises(CheckpointError, match="only 1 damaged"):
+    with pytest.raises(CheckpointError, match="only 1 that cannot be used"):
         store.load_latest()
 
 
@@ -75,3 +77,12 @@ def test_other_things_in_the_folder_do_no_harm(store):
     store.save(make_checkpoint(2))
     assert (store.updates(), store.load_latest().update) == ([1, 2], 2)
     assert names < {path.name for path in store.folder.iterdir()}
+
+
+def test_a_damaged_checkpoint_is_best_only_if_there_is_no_other(store):
+    for update, score in ((1, -3.0), (2, -5.0), (3, -4.0)):
+        store.save(make_checkpoint(update, score))
+    assert (store.updates(), store.find_best()) == ([1, 2, 3], 1)
+    for damaged, best in ((1, 3), (3, 2), (2, 3)):
+        store.path(damaged).write_bytes(b"damaged")
+        assert store.find_best() == best

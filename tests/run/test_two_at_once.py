@@ -17,6 +17,7 @@ from promises import promise
 from pixelpong.agent.file import Agent
 from pixelpong.faces.cli import main
 from pixelpong.faces.page.library import Library
+from pixelpong.run import checkpoints
 from pixelpong.run.checkpoints import CheckpointStore
 from pixelpong.run.directory import RunDirectory
 
@@ -80,17 +81,18 @@ def test_while_one_trains_resumes_are_refused_and_change_nothing(tmp_path, train
 def test_what_is_saved_while_a_checkpoint_is_read_is_read(tmp_path, monkeypatch, capsys, saved):
     """The same one again; or so many that all that were there are dropped."""
     writer = CheckpointStore(tmp_path / "checkpoints")
+    writer.make_folder()
     for update in (1, 2, 3):
         writer.save(make_checkpoint(update))
-    real = Path.read_bytes
+    real = checkpoints.read_file
 
-    def read(path):
-        monkeypatch.setattr(Path, "read_bytes", real)
+    def read(path, limit):
+        monkeypatch.setattr(checkpoints, "read_file", real)
         for checkpoint in saved:
             writer.save(make_checkpoint(*checkpoint))
-        return real(path)
+        return real(path, limit)
 
-    monkeypatch.setattr(Path, "read_bytes", read)
+    monkeypatch.setattr(checkpoints, "read_file", read)
     found = CheckpointStore(writer.folder).load_latest()
     assert describe(found) == describe(make_checkpoint(*saved[-1]))
     assert capsys.readouterr().err == ""

@@ -50,10 +50,16 @@ def press_ctrl_c(times: int = 1) -> None:
         os.killpg(0, signal.SIGINT)
 
 
+HELD: list[bytes] = []
+
+
 def run_out_of_memory() -> None:
     """From now on, the system has no more memory for this process."""
     in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (in_use, resource.RLIM_INFINITY))
+    with contextlib.suppress(MemoryError):  # what is free within the process, in large pieces
+        while True:
+            HELD.append(bytes(1 << 18))
 
 
 def kill_ray() -> None:

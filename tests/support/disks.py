@@ -8,13 +8,12 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-NEEDS_MOUNT = "PIXELPONG_NEEDS_MOUNT"
-"""Where it is set, as in CI, these tests may use sudo, and fail if nothing can be mounted."""
+from needs import is_needed
 
 
 def as_root(*words: str | Path) -> None:
-    """Run a command that only root may run."""
-    sudo = ["sudo", "-n"] if NEEDS_MOUNT in os.environ and os.geteuid() else []
+    """Run a command that only root may run; where it is needed, as in CI, with sudo."""
+    sudo = ["sudo", "-n"] if is_needed("MOUNT") and os.geteuid() else []
     subprocess.run([*sudo, *words], check=True, capture_output=True, text=True)
 
 

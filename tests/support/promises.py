@@ -2,7 +2,7 @@
 
     python tests/support/promises.py    # writes the names of the tests into that page
 
-A run in which all tests of a promise were skipped has failed: see `conftest`.
+A run in which all tests of a promise were skipped says so, and in CI it has failed: see `conftest`.
 """
 
 from __future__ import annotations

@@ -54,6 +54,7 @@ def prepare(folder: Path, scenario: str) -> tuple[CheckpointStore, Checkpoint]:
     """The checkpoints that are there, and the one to be saved."""
     shutil.rmtree(folder, ignore_errors=True)
     store = CheckpointStore(folder / "checkpoints")
+    store.folder.mkdir(parents=True)
     if scenario == "first":
         return store, make_checkpoint(1)
     for update in (1, 2, 3):

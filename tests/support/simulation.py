@@ -10,140 +10,22 @@ what happened.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import heapq
 import itertools
 import pickle
-import random
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from toys import toy_config
+from simulated_world import ITEM_TIMEOUT, World
 
 from pixelpong.engines import ray as engine
 from pixelpong.engines.ray import connection
-from pixelpong.play.worker import make_worker
 
 exceptions = engine.exceptions
-
-ITEM_TIMEOUT = 2.0  # deadline of an item, in seconds of the simulated world
-
-PATIENCE = 36_000.0
-"""Seconds of the simulated world after which an engine is stuck: ten times the longest schedule."""
-
-CONFIGS = {
-    "classic": toy_config("classic", hidden=1, batch_size=12),
-    "fast": toy_config(
-        "fast", hidden=1, num_envs=12, num_steps=8, num_minibatches=2, update_epochs=1
-    ),
-}
-"""A small training of short games in each mode."""
-
-
-class World:
-    """The clock, what is to happen, and the dice."""
-
-    def __init__(self, seed: int) -> None:
-        self.rng = random.Random(seed)
-        self.story: list[str] = []
-        self._now = self._played = 0.0
-        self._agenda: list[tuple[float, int, Callable[[], None]]] = []
-        self._numbers = itertools.count()
-        # Some worlds are quiet, some are hell; what goes wrong most differs from one to another.
-        self._rate = self.rng.choice((0.0, 0.02, 0.1, 0.3))
-        self._weights = {kind: self.rng.random() ** 2 for kind in ACCIDENTS}
-        self._slowness = self.rng.choice((0.001, 0.02, 0.3))
-
-    # --- the module `time`, as the engines use it ---
-
-    def monotonic(self) -> float:
-        self._now += 1e-6  # it takes a microsecond to look at it, as anywhere
-        return self._now
-
-    def perf_counter(self) -> float:
-        """Seconds that workers have played; they play at an instant and say that it took long."""
-        return self._played
-
-    def sleep(self, seconds: float) -> None:
-        self.wait_for(lambda: False, seconds)
-
-    # --- what happens ---
-
-    def after(self, seconds: float, action: Callable[[], None]) -> None:
-        heapq.heappush(self._agenda, (self._now + seconds, next(self._numbers), action))
-
-    def wait_for(self, is_there: Callable[[], bool], timeout: float) -> None:
-        """Let things happen until something is there, or the time is up."""
-        assert self._now < PATIENCE, "nothing goes on any more"
-        deadline = self._now + timeout
-        while not is_there() and self._agenda and self._agenda[0][0] <= deadline:
-            moment, _, action = heapq.heappop(self._agenda)
-            self._now = max(self._now, moment)
-            action()
-        if not is_there():
-            self._now = max(self._now, deadline)
-
-    def lapse(self) -> None:
-        """A worker has played an item: mostly for about as long, now and then for too long."""
-        if self.happens(0.1):
-            self._played += self.rng.uniform(0.5, 1.5) * ITEM_TIMEOUT
-        else:
-            self._played += self._slowness * self.rng.lognormvariate(0.0, 0.5)
-
-    def happens(self, factor: float = 1.0) -> bool:
-        return self.rng.random() < factor * self._rate
-
-    def draw_accident(self) -> str:
-        """What goes wrong while some items are played; mostly nothing."""
-        if not self.happens():
-            return "none"
-        kinds, weights = zip(*self._weights.items(), strict=True)
-        (kind,) = self.rng.choices(kinds, weights)
-        return kind
-
-    def tell(self, what: str) -> None:
-        self.story.append(f"{self._now:.6f} {what}")
-
-
-ACCIDENTS = ("dies", "dies after it", "hangs", "dropped", "delayed")
-"""What may become of a worker and its answer."""
-
-
-class RecordedWorker:
-    """The real worker of a mode; what it has played before is not played anew.
-
-    A result is found by the item and by every bit of the parameters it was asked to play with.
-    """
-
-    def __init__(self, mode: str) -> None:
-        self._worker = make_worker(CONFIGS[mode])
-        self._results: dict[tuple[bytes, int], Any] = {}
-        self.world: World | None = None
-
-    def play(self, item: Any, params: Any) -> Any:
-        seal = 0
-        for name in sorted(params):
-            seal = zlib.crc32(params[name], seal)
-        key = pickle.dumps(item, protocol=5), seal
-        if key not in self._results:  # without the wall times: the same whenever it was played
-            result = self._worker.play(item, params)
-            self._results[key] = dataclasses.replace(result, seconds=0.0)
-        if self.world is not None:
-            self.world.lapse()
-        return self._results[key]
-
-
-@functools.cache
-def recorded_worker(mode: str) -> RecordedWorker:
-    """The one recorded worker of a mode; a function of the module, so that it can be pickled."""
-    return RecordedWorker(mode)
-
 
 # --- Ray --------------------------------------------------------------------------------------
 
@@ -192,8 +74,16 @@ class Doer:
         return call
 
     def begin(self, node: Node) -> None:
-        self.node, self.pid, self._instance = node, next(self._cluster.numbers), self._make()
-        self.work()
+        self.node = node
+        if self._world.start_seconds:
+            self._world.after(self._world.start_seconds, self._start)
+        else:
+            self._start()
+
+    def _start(self) -> None:
+        if not self.is_gone:
+            self.pid, self._instance = next(self._cluster.numbers), self._make()
+            self.work()
 
     def work(self) -> None:
         call = self._call
@@ -303,17 +193,8 @@ class Cluster:
         done = [ref for ref in refs if ref.is_done][:num_returns]
         return done, [ref for ref in refs if ref not in done]
 
-    def nodes(self) -> list[dict[str, Any]]:
-        return [
-            {"NodeID": node.name, "Alive": node.is_alive, "Resources": {"CPU": float(node.cores)}}
-            for node in self._nodes
-        ]
-
-    def cluster_resources(self, count: str = "cores") -> dict[str, float]:
-        return {"CPU": float(sum(getattr(it, count) for it in self._nodes if it.is_alive))}
-
-    def available_resources(self) -> dict[str, float]:
-        return self.cluster_resources("free")
+    def nodes(self) -> list[engine.Node]:
+        return [engine.Node(it.name, it.cores, it.free) for it in self._nodes if it.is_alive]
 
     def kill(self, actor: Doer) -> None:
         actor.end(exceptions.ActorDiedError())
@@ -360,6 +241,7 @@ class Cluster:
     def _change(self) -> None:
         """A node is lost, or another one joins."""
         self.world.after(self.world.rng.uniform(1, 10), self._change)
+        self._let_another_job_in()
         alive = [node for node in self._nodes if node.is_alive]
         if not self.world.happens(2.0):
             return
@@ -373,6 +255,40 @@ class Cluster:
             self._nodes.append(self._make_node())
             self.world.tell(f"node {self._nodes[-1].name[-6:]} joins")
             self.seat()
+
+    def add(self, cores: Sequence[int]) -> None:
+        """Add nodes with so many cores."""
+        self._nodes += [Node(f"{next(self.numbers):056x}", count, count) for count in cores]
+
+    def occupy(self, cores: int, seconds: float = float("inf")) -> None:
+        """Another job takes free cores of the first node, and gives them back later."""
+        node = self._nodes[0]
+        node.free -= cores
+        self.world.after(seconds, lambda: self.free(node, cores))
+
+    def _let_another_job_in(self) -> None:
+        """It takes a core for a while."""
+        node = self.world.rng.choice(self._nodes)
+        if self.world.happens() and node.is_alive and node.free:
+            node.free -= 1
+            self.world.tell("another job takes a core")
+            self.world.after(self.world.rng.uniform(0.1, 40), lambda: self.free(node, 1))
+
+
+class View:
+    """What the driver knows of the cluster: up to a second ago, as from Ray itself."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster, self._seen, self._seen_at = cluster, cluster.nodes(), 0.0
+
+    def check(self) -> None:
+        """The head is never lost here."""
+
+    def nodes(self) -> list[engine.Node]:
+        now = self._cluster.world.monotonic()
+        if now - self._seen_at > 1.0:
+            self._seen, self._seen_at = self._cluster.nodes(), now
+        return self._seen
 
 
 def _values(args: tuple[Any, ...]) -> list[Any]:
@@ -390,15 +306,17 @@ _collect_versions = functools.cache(engine.collect_versions)
 
 
 @contextmanager
-def simulated_ray(world: World) -> Iterator[None]:
-    """While inside, `RayEngine` lives in `world`."""
-    cluster = Cluster(world, world.rng.randint(1, 4))
+def simulated_ray(world: World, cores: Sequence[int] | None = None) -> Iterator[Cluster]:
+    """While inside, `RayEngine` lives in `world`, on nodes with some cores or with these."""
+    cluster = Cluster(world, world.rng.randint(1, 4) if cores is None else 0)
+    cluster.add(cores or ())
     engine._own_actor.cache_clear()
     with (
-        patch.multiple(engine, ray=cluster, time=world, connected=lambda *_: nullcontext()),
+        patch.multiple(engine, ray=cluster, time=world),
+        patch.object(engine, "connected", lambda *_: nullcontext(View(cluster))),
         patch.multiple(engine, _Actor=cluster, _task=cluster, describe_machine=_describe_machine),
         patch.multiple(engine, threadpool_limits=lambda limits: None, ThreadEngine=one_thread),
         patch.object(engine, "collect_versions", _collect_versions),
         patch.object(connection, "collect_versions", _collect_versions),
     ):
-        yield
+        yield cluster

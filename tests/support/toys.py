@@ -20,7 +20,8 @@ TOY: dict[str, dict[str, Any]] = {
 
 def toy_config(preset: str, **changes: Any) -> Config:
     """Three updates, each saved, in this process; `changes` come on top."""
-    common = {"max_frames": SHORT, "engine": "serial", "updates": 3, "save_every": 1}
+    common: dict[str, Any] = {"max_frames": SHORT, "engine": "serial", "save_every": 1}
+    common |= {"updates": 3, "until_return": None}
     return load_preset(preset).updated(common | TOY[preset] | changes, "test")
 
 

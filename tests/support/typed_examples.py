@@ -47,7 +47,7 @@ def compares(m: Machine, a: Int, b: Int) -> Int:
     m.numbers[3] = a <= b
     m.numbers[4] = a > b
     m.numbers[5] = a >= b
-    m.numbers[6] = (a < b) << 3 | ~(a > b) & -(a == b)
+    m.numbers[6] = (a < b) << 3 | ~a & -(a == b)
     return (a < b) == (b > a)
 
 

@@ -6,6 +6,7 @@ import csv
 import itertools
 import json
 import os
+import shutil
 import signal
 import sys
 
@@ -22,7 +23,14 @@ from pixelpong.run.record import Record
 from pixelpong.sweeps import jobs
 from pixelpong.sweeps.grid import MAX_NAME, SAVE_EVERY, label_of, make_grid, name_trainings, varied
 from pixelpong.sweeps.jobs import open_place, run_jobs
-from pixelpong.sweeps.sweep import create_sweep, find_left, read_sweep, sum_up, summarize
+from pixelpong.sweeps.sweep import (
+    create_sweep,
+    find_left,
+    make_settings,
+    read_sweep,
+    sum_up,
+    summarize,
+)
 
 WORDS = [
     "--preset", "classic", "--max-frames", "300", "--hidden", "20", "--batch-size", "3",
@@ -247,3 +255,57 @@ def test_on_ray_a_training_that_is_killed_and_then_stopped_has_the_bits_of_one_a
     (config,) = configs_of(0, updates=update)
     train(RunDirectory.create(tmp_path / "alone", config))
     assert result_of(run) == result_of(RunDirectory(tmp_path / "alone"))
+
+
+def test_a_sweep_is_found_by_its_name_and_summed_up_without_a_checkpoint(in_process, call, report):
+    words = ["--seeds", "0-1", *WORDS, "--engine", "serial"]
+    code, out, _ = call("sweep", *words)
+    lines = out.splitlines()
+    assert (code, lines[0]) == (0, "runs/sweep-001: 2 runs, 2 to train")
+    assert [line for line in lines if "training" in line] == [
+        "seed-0 (1 of 2): training", "seed-1 (2 of 2): training",
+    ]  # fmt: skip
+    shutil.rmtree("runs/sweep-001/seed-0/checkpoints")
+    found = report("sweep", "sweep-001", "--engine", "serial")
+    hashes = [row["params_sha256"] for row in found["runs"]]
+    assert [len(each) for each in hashes] == [0, 64]
+
+
+# --- the numbers of a setting, by hand ------------------------------------------------------------
+
+
+def test_the_steps_to_the_win_are_those_of_winners_and_the_interval_is_the_medians(tmp_path):
+    """Of seven values the median of a resample is one of the values.
+
+    It is the smallest with probability 1.0 %, and at most the second with 11.8 %: the interval goes
+    from the second to the sixth. That of a mean would be nowhere near.
+    """
+    won = {"steps": [100, 210, 330, 460, 600, 750, 90_000], "seconds": [1, 2, 4, 7, 11, 16, 9000]}
+    lost = {"steps": [1, 500_000, 500_001], "seconds": [0.1, 50_000, 50_001]}
+    steps, seconds = ([*won[name], *lost[name]] for name in ("steps", "seconds"))
+    records = []
+    for seed in range(10):
+        config = toy_config("classic", seed=seed, updates=1, until_return=18.0)
+        run = RunDirectory.create(tmp_path / f"seed-{seed}", config)
+        times = {"timing": {"wall_seconds": float(seconds[seed])}}
+        run.metrics.append({"update": 1, "steps": steps[seed]} | times)
+        final = {"is_won": seed < 7, "target": 18.0} | times
+        run.evaluations.append(toy_evaluation(1, 19.0 if seed < 7 else -15.0, **final))
+        records.append(Record.read(run.path))
+    (setting,) = summarize(records)["settings"]
+    assert (setting["done"], setting["won"]) == (10, 7)
+    assert setting["steps"] == {"median": 460.0, "ci95": (210.0, 750.0)}
+    assert setting["seconds"] == {"median": 7.0, "ci95": (2.0, 16.0)}
+    assert setting["final_return"]["median"] == 19.0
+
+
+def test_of_two_copies_of_a_seed_the_one_that_has_come_further_counts(tmp_path):
+    for names in (("short", "long"), ("long", "short")):
+        records = []
+        for name in names:
+            run = RunDirectory.create(tmp_path / names[0] / name, toy_config("classic"))
+            for update in range(1, 2 + (name == "long")):
+                run.metrics.append({"update": update, "steps": 100 * update})
+            records.append(Record.read(run.path))
+        (setting,) = make_settings(records)
+        assert [record.name for record in setting.records] == ["long"]

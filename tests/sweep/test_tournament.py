@@ -236,3 +236,20 @@ def test_what_has_been_played_is_kept_and_named_after_ctrl_c_or_an_error(
     assert (code, out.splitlines()[-1]) == (1 if happens else 130, last)
     assert ("expected one, got another" in err) == (happens is not None)
     assert json.loads((tmp_path / "it.json").read_text())["games_played"] == 3
+
+
+def test_an_interval_is_wider_by_the_square_root_of_the_dispersion():
+    """By hand: as many points for both, so each of 20 games of 21 points has a χ² of 10.5² / 5.25.
+
+    There are 20 games and one free rating.
+    """
+    alike = ratings.rate({(0, 1): [(11, 10), (10, 11)] * 10}, 2)[1]
+    unlike = ratings.rate({(0, 1): [(21, 0), (0, 21)] * 10}, 2)[1]
+    dispersion = 20 * 10.5**2 / 5.25 / 19
+    assert np.ptp(unlike[0]) / np.ptp(alike[0]) == pytest.approx(dispersion**0.5)
+
+
+def test_the_sides_change_with_every_game_of_a_pair():
+    one, other = SLOW, Player("quick", functools.partial(Script, delay=1), "2" * 64)
+    lefts = [order(one, other, number)[0].name for number in range(6)]
+    assert lefts == ["slow", "quick"] * 3

@@ -14,9 +14,10 @@ import pytest
 from accidents import planted
 from drivers import Driver
 from promises import promise
-from toys import result_of, same_training, stop_after
+from toys import result_of, same_training, stop_after, toy_config
 from waiting import wait_until
 
+from pixelpong import verify
 from pixelpong.config.presets import load_preset
 from pixelpong.errors import PixelpongError
 from pixelpong.loop import Updated, train
@@ -25,7 +26,7 @@ from pixelpong.run.directory import RunDirectory
 UPDATES = 8
 COMMON = {
     "max_frames": 300, "updates": UPDATES, "engine": "serial", "workers": 2, "save_every": 3,
-    "save_agent_every": 1, "evaluate_every": 3, "evaluate_episodes": 4,
+    "save_agent_every": 1, "evaluate_every": 3, "evaluate_episodes": 4, "until_return": None,
 }  # fmt: skip
 MODES = {
     "classic": {"hidden": 20, "batch_size": 4, "learning_rate": 3e-3},
@@ -232,3 +233,13 @@ def test_a_disturbed_command_leaves_nothing_behind_and_resumes_to_the_same_bits(
                 pass
         assert driver.leaves() == []
     assert same_training(run, undisturbed(mode)) == []
+
+
+def test_verify_names_each_way_whose_bits_are_other_ones(monkeypatch):
+    """The first way is what the others are held to."""
+    found = iter([{"params_sha256": each} for each in "aabaa"])
+    monkeypatch.setattr(verify, "_train_in_parts", lambda *given: next(found))
+    ways = verify.compare_ways(toy_config("classic"), ["serial", "threads"])
+    told = {way["name"]: way["is_same"] for way in itertools.islice(ways, 5)}
+    assert list(told.values()) == [True, True, False, True, True]
+    assert [name for name, is_same in told.items() if not is_same] == ["threads, 1 worker"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import json
 import math
 import os
@@ -13,12 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from promises import promise
-from toys import TOY, same_training, stop_after
+from toys import TOY, same_training, stop_after, with_updates
 
 from pixelpong import evaluation, learners
 from pixelpong import session as session_module
 from pixelpong.config import Config
-from pixelpong.errors import CheckpointError, RunError
+from pixelpong.engines import Engine, EngineStats
+from pixelpong.errors import CheckpointError, ConfigError, RunError
 from pixelpong.evaluation import judge
 from pixelpong.items import BUILTIN, Episode
 from pixelpong.learners import progress as progress_module
@@ -97,7 +99,7 @@ def test_the_budget_that_is_reached_first_ends_the_training():
 
 def test_a_training_whose_run_is_deleted_does_not_claim_to_be_saved(make_run):
     run = make_run(updates=4)
-    with pytest.raises(RunError, match=r": No such file .* if the run was deleted, train again"):
+    with pytest.raises(RunError, match=r"run is gone; if the run was deleted, train again"):
         for event in training(run):
             if isinstance(event, Updated) and event.progress.update == 2:
                 shutil.rmtree(run.path)
@@ -108,7 +110,7 @@ def test_a_configuration_that_does_not_fit_is_never_written(make_run):
     run = make_run(updates=2)
     train(run)
     before = (run.path / "config.json").read_bytes()
-    with pytest.raises(CheckpointError, match="--hidden"):
+    with pytest.raises(ConfigError, match="was begun with --hidden 20, not 21; leave it out"):
         train(run.with_config(run.config.updated({"hidden": 21}, "test")))
     assert (run.path / "config.json").read_bytes() == before
     changed = run.with_config(run.config.updated({"learning_rate": 0.1, "updates": 3}, "test"))
@@ -209,7 +211,8 @@ def test_a_target_that_an_evaluation_confirms_ends_the_training_for_good(make_fa
     assert run.checkpoints.updates() == [0, verdict.update], "of a run that has won, the last alone"
     again, seen = train_and_watch(RunDirectory(run.path))
     assert (again.reason, again.params_sha256) == (outcome.reason, outcome.params_sha256)
-    assert seen == [verdict]
+    assert (again.verdict, seen) == (verdict, []), "and not a single game"
+    assert list(run.evaluations.read()) == [line]
 
 
 @pytest.mark.slow
@@ -270,3 +273,122 @@ def test_the_time_to_win_leaves_the_evaluations_out(make_fast, monkeypatch):
         train(run.with_config(run.config.updated(budget, "test")), began=began)
         found = Record.read(run.path)
         assert (found.total_seconds, found.training_seconds) == (100 * updates - 193, 7)
+
+
+# --- what the numbers of a won run may claim ------------------------------------------------------
+
+
+def test_the_new_games_after_a_win_are_other_games_than_those_that_passed_the_test(
+    make_fast, monkeypatch
+):
+    """What is handed to the engine, and what the file then says: no game counts twice."""
+    evaluated, real = [], Engine.run
+
+    def noted(engine, items, params):
+        evaluated.extend(item for item in items if item.purpose == "evaluate")
+        return real(engine, items, params)
+
+    monkeypatch.setattr(Engine, "run", noted)
+    verdict = train(make_fast(updates=50, until_return=-21.0)).verdict
+    assert (verdict.is_won, verdict.test_games, len(verdict.returns)) == (True, 4, 5)
+    played = [item for item in evaluated if item.update == verdict.update]
+    assert [item.index for item in played] == [0, 1, 2, 3, 4, 5, 6, 7, 8]
+    assert {(item.seed, item.is_greedy, item.games) for item in played} == {(0, True, 1)}
+
+
+def test_a_steady_agent_is_better_than_one_with_a_higher_mean_and_a_wide_interval(
+    make_run, monkeypatch
+):
+    """The lower end of the interval decides."""
+    returns = {1: [0] * 10, 2: [21] * 6 + [-21] * 4}
+
+    def play_games(engine, params, *, update=0, **more):
+        update = len(list(run.metrics.read()))
+        return [Episode(9, 9, 0.0, 0, (8,) * 21, ends_of(it)) for it in returns[update]]
+
+    def ends_of(value):
+        return (1 if value > 0 else -1,) * abs(value)
+
+    monkeypatch.setattr(session_module, "play_games", play_games)
+    run = make_run(updates=2, evaluate_every=1)
+    train(run)
+    steady, wide = run.evaluations.read()
+    assert (steady["mean_return"], steady["ci95"]) == (0, [0, 0])
+    assert wide["mean_return"] > 4
+    assert wide["ci95"][0] < 0
+    assert run.checkpoints.find_best() == 1
+    scores = [run.checkpoints.load(update).card["score"] for update in (1, 2)]
+    assert scores == [0, wide["ci95"][0]]
+
+
+@pytest.mark.parametrize(("estimate", "is_tried"), [(None, 0), (17.85, 0), (17.95, 1), (18.5, 1)])
+def test_the_target_is_tried_from_a_tenth_below_it(make_fast, monkeypatch, estimate, is_tried):
+    """The estimate is of sampled play, and greedy play is better."""
+    monkeypatch.setattr(Progress, "estimated_return", property(lambda self: estimate))
+    session = session_module.Session(make_fast(updates=9, until_return=18.0), 0.0)
+    assert not session.should_confirm(is_last=True), "an agent that has not learned"
+    session.learner.progress.update = 1
+    assert (session.should_confirm(is_last=False), session.should_confirm(is_last=True)) == (
+        bool(is_tried), True,
+    )  # fmt: skip
+
+
+def test_the_speed_and_the_share_of_time_that_workers_play_are_as_by_hand(make_run):
+    """Four workers that could have played for 2 seconds each have played for 6; learning took 3."""
+    run = make_run()
+    times = {"play_seconds": 6.0, "rollout_seconds": 2.0, "learn_seconds": 3.0}
+    figures = {"attempt": 1}
+    stats = learners.UpdateStats(
+        episodes=(), running_means=(), steps=1000, figures=figures, **times
+    )
+    with session_module.opened(run, 0.0) as session:
+        session.learner.progress.update = 1
+        session.record(stats, EngineStats(workers=4))
+    (line,) = run.metrics.read()
+    assert (line["timing"]["steps_per_second"], line["timing"]["busy_share"]) == (200.0, 0.75)
+
+
+@pytest.mark.parametrize(("opponent", "has_met"), [("builtin", False), ("self", True)])
+def test_an_agent_that_has_met_others_is_kept_with_more_rows(
+    make_run, monkeypatch, opponent, has_met
+):
+    given, real = [], session_module.encode_small
+
+    def noted(agent, arrays, has_met_agents):
+        given.append(has_met_agents)
+        return real(agent, arrays, has_met_agents)
+
+    monkeypatch.setattr(session_module, "encode_small", noted)
+    run = make_run(preset="fast", opponent=opponent)
+    with session_module.opened(run, 0.0):
+        pass
+    assert (given, run.agents.updates()) == ([has_met], [0])
+
+
+def test_a_clock_that_jumps_back_counts_for_nothing(make_run, monkeypatch):
+    """As a debugger's or a virtual machine's may: the run has times that can be, and goes on."""
+    run = make_run(updates=3, evaluate_every=2, evaluate_episodes=1)
+    jumps, clock = itertools.cycle((1, -3600, 2)), [1e6]
+
+    def jump() -> float:
+        clock[0] += next(jumps)
+        return clock[0]
+
+    monkeypatch.setattr(session_module.time, "monotonic", jump)
+    train(run)
+    monkeypatch.undo()
+    times = [line["timing"] for line in run.metrics.read()]
+    walls = [it["wall_seconds"] for it in times]
+    assert walls == sorted(walls)
+    assert all(0 <= it["training_seconds"] <= it["wall_seconds"] < 1e5 for it in times)
+    assert train(with_updates(RunDirectory(run.path), 4)).progress.update == 4
+
+
+def test_a_target_that_was_missed_at_the_end_is_not_recorded_twice(make_fast):
+    run = make_fast(updates=2, until_return=21.0)
+    first, seen = train_and_watch(run)
+    assert [it.update for it in seen] == [2]
+    lines = list(run.evaluations.read())
+    again, _ = train_and_watch(RunDirectory(run.path))
+    assert (again.reason, again.verdict) == (first.reason, first.verdict)
+    assert list(run.evaluations.read()) == lines

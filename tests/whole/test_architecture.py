@@ -1,4 +1,4 @@
-"""The house: the list of rooms in CONTRIBUTING.md, fences, no cycles, short files, light imports."""
+"""The house: the list of rooms in CONTRIBUTING.md, fences, no cycles, short files."""
 
 from __future__ import annotations
 

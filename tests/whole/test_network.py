@@ -17,6 +17,7 @@ import sys
 import urllib.request
 from pathlib import Path
 
+import needs
 import pytest
 from network_guard import NetworkUseError, is_local
 from promises import promise
@@ -116,8 +117,7 @@ def test_a_test_that_reaches_out_fails_whatever_it_swallows(run_tests):
 def traced(command: list[str], trace: Path) -> list[str]:
     """The command under strace, which follows every process that it starts."""
     if not shutil.which("strace"):
-        refuse = pytest.fail if "PIXELPONG_NEEDS_STRACE" in os.environ else pytest.skip
-        refuse("no strace on this machine: apt-get install strace")
+        needs.lacks("STRACE", "no strace on this machine: apt-get install strace")
     watched = "trace=connect,sendto,sendmsg,sendmmsg,bind"
     return ["strace", "-f", "--seccomp-bpf", "-e", watched, "-o", str(trace), *command]
 

@@ -37,7 +37,7 @@ from pixelpong.run.arrays import (
     squeeze,
     unsqueeze,
 )
-from pixelpong.run.files import write_whole
+from pixelpong.run.files import read_file, write_whole
 from pixelpong.schema import Count, Meta, Positive, Return, convert, decode
 
 FILE_LIMIT = 56 << 20  # bytes of a file, which may be untrusted
@@ -70,13 +70,15 @@ class Agent:
     protocol: Protocol  # the game it was trained to play
     about: dict[str, Any]
     start: Start | None = None  # of its training, if it is known
+    run: str = ""  # the mark of its run, while that writes it, see `pixelpong.run.numbered`
 
     @classmethod
-    def of_training(cls, config: Config, params: Params, progress: Progress) -> Agent:
+    def of_training(cls, config: Config, params: Params, progress: Progress, run: str) -> Agent:
         """The agent at the current point of a training."""
         about = progress.line() | {"params_sha256": fingerprint(params), "is_rounded": False}
         algorithm, protocol = config.algorithm, config.protocol
-        return cls(params, algorithm, protocol, about, Start(config.seed, progress.attempt))
+        start = Start(config.seed, progress.attempt)
+        return cls(params, algorithm, protocol, about, start, run)
 
     @classmethod
     def decode(cls, content: bytes, origin: object, *, is_own: bool = False) -> Agent:
@@ -112,19 +114,23 @@ class Agent:
     @classmethod
     def read(cls, path: Path, *, is_own: bool = False) -> Agent:
         """Read an agent's file, see `decode`."""
-        with _refusing(path), path.open("rb") as file:
-            content = file.read(-1 if is_own else FILE_LIMIT + 1)
+        with _refusing(path):
+            content = read_file(path, _largest_file(path) if is_own else FILE_LIMIT)
         return cls.decode(content, path, is_own=is_own)
 
     def card(self) -> dict[str, Any]:
         """The facts of its file, as JSON."""
         rules = {name: it for name, it in vars(self.protocol).items() if name != "note"}
-        return rules | {
-            "algorithm": self.algorithm,
-            "shape": self.params["W1"].shape,
-            "start": self.start and vars(self.start),
-            "about": self.about,
-        }
+        return (
+            rules
+            | ({"run": self.run} if self.run else {})
+            | {
+                "algorithm": self.algorithm,
+                "shape": self.params["W1"].shape,
+                "start": self.start and vars(self.start),
+                "about": self.about,
+            }
+        )
 
     def encode(
         self, rows: NDArray[np.intp] | None = None, steps: NDArray[np.float64] | None = None
@@ -200,6 +206,15 @@ def _draw_first_layer(algorithm: str, hidden: int, dtype: str, start: Start | No
     if start is None:
         return np.zeros(NETS[algorithm].shapes(hidden)["W1"], dtype)
     return draw_params(algorithm, hidden, dtype, **vars(start))["W1"]
+
+
+def _largest_file(path: Path) -> int:
+    """The most bytes that a file of a run has, by its card: also the optimizer's two moments."""
+    facts = decode(read_card(path), _Card)
+    shapes = NETS[facts.algorithm].shapes(facts.shape[1])
+    if facts.shape != shapes["W1"]:
+        raise ValueError(f"its first layer is {facts.shape}")
+    return 3 * 8 * math.prod(facts.shape) + FILE_LIMIT
 
 
 def read_about(path: Path) -> About:

@@ -69,6 +69,8 @@ class Program:
         value = self.names[name]
         row = len(value[0]) if isinstance(value[0], tuple) else 1
         flat = [x for each in value for x in each] if row > 1 else value
+        if not 0 <= min(flat) <= max(flat) < 1 << 32:
+            raise SyntaxError(f"{name}: a table's numbers have 32 bits and no sign")
         kind = next(k for k, bits in (("i8", 8), ("i16", 16), (INT, 32)) if max(flat) < 1 << bits)
         items = ", ".join(f"{kind} {x}" for x in flat)
         kept = f"@{name} = private unnamed_addr constant [{len(flat)} x {kind}] [{items}]"
@@ -190,6 +192,8 @@ class Expressions:
             return Value(BOOL, self._new(f"{instruction} {BOOL} {a.name}, {b.name}"))
         is_shift = op in (ast.LShift, ast.RShift)
         kind = WIDE if WIDE in ((a.kind,) if is_shift else (a.kind, b.kind)) else INT
+        if is_shift and isinstance(b.name, int) and not 0 <= b.name < int(kind[1:]):
+            raise SyntaxError(f"{self._name}: {kind} cannot be shifted by {b.name}")
         if op is ast.RShift and kind == WIDE:
             instruction = "lshr"
         left = self._to(kind, a)
@@ -198,8 +202,8 @@ class Expressions:
     def _unary(self, op: ast.unaryop, value: Value) -> Value:
         if isinstance(op, ast.USub):
             return self._binary(ast.Sub, constant(0), value)
-        if value.kind == BOOL:
-            value = Value(INT, self._to(INT, value))
+        if value.kind == BOOL:  # Python will refuse it, too
+            raise SyntaxError(f"{self._name}: ~ needs a number, not a comparison")
         return self._binary(ast.BitXor, value, Value(value.kind, -1))
 
     def _is_among(self, value: Value, others: Sequence[ast.expr]) -> Value:
@@ -208,6 +212,9 @@ class Expressions:
 
     def _compare(self, op: type[ast.cmpop], a: Value, b: Value) -> Value:
         kind = WIDE if WIDE in (a.kind, b.kind) else INT
+        for number in (a.name, b.name):
+            if kind == INT and isinstance(number, int) and number >= 1 << 31:
+                raise SyntaxError(f"{self._name}: no Int is as large as {number}")
         left = self._to(kind, a)
         comparison = _COMPARISONS[op]
         if kind == WIDE:

@@ -104,11 +104,10 @@ def cache_folder() -> Path | None:
 
     None if the user has no home: code from a folder that others can write to must not be run.
     """
-    if folder := os.environ.get("PIXELPONG_CACHE_DIR"):
-        return Path(folder)
+    folder = os.environ.get("PIXELPONG_CACHE_DIR")
     try:
-        return _users_cache() / "pixelpong"
-    except RuntimeError:
+        return Path(folder).expanduser() if folder else _users_cache() / "pixelpong"
+    except RuntimeError:  # there is no home
         return None
 
 
@@ -121,8 +120,10 @@ def _users_cache() -> Path:
 
 
 def _read(path: Path) -> bytes | None:
-    """Read cached machine code; None if there is none or it is damaged."""
+    """Read cached machine code; None if there is none, it is damaged, or no regular file."""
     try:
+        if not path.is_file():  # a named pipe would be waited for
+            return None
         content = path.read_bytes()
     except OSError:
         return None

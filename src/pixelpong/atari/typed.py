@@ -14,10 +14,11 @@ The language has only what the machine needs:
 - integer operators, comparisons, ``in (…)``, ``and``, ``or``, ``a if b else c``;
 - calls of functions of the same program, and of the functions below.
 
-It differs from Python: `Int` wraps around at 32 bits, ``//``, ``%`` and shifts need nonnegative
-operands, and a `Wide` must not be shifted by 192 or more. As values, ``and`` and ``or`` are 0 or 1,
-and all their operands are computed; as conditions they stop at the first decisive operand. A
-``for`` loop's variable must not be used after the loop.
+It differs from Python: `Int` wraps around at 32 bits; ``//``, ``%`` and shifts need nonnegative
+operands; an `Int` must not be shifted by 32 or more, nor a `Wide` by 192 or more; a table holds no
+negative numbers. Where the source shows that a line breaks this, it is refused. As values, ``and``
+and ``or`` are 0 or 1, and all their operands are computed; as conditions they stop at the first
+decisive operand. A ``for`` loop's variable must not be used after the loop.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ the options of single commands `faces.cli`.
 
 from __future__ import annotations
 
+import contextlib
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -18,6 +19,7 @@ from pixelpong.errors import ConfigError, did_you_mean, expected
 from pixelpong.schema import Count, Meta, Number, Positive, Share, Weight, convert
 
 COMMAND_LINE = "command line"  # errors spell options of this origin as flags
+NONE = "none"  # a budget that is not set, where there is no None: in a file, or as a word
 
 _KINDS = {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}
 
@@ -60,10 +62,15 @@ class Option:
         """The words that it accepts; empty if any value of its type will do."""
         return get_args(self._values) if get_origin(self._values) is Literal else ()
 
-    def describe_values(self) -> str:
+    @property
+    def can_be_none(self) -> bool:
+        """Whether the word `NONE` unsets it."""
+        return self.section == "budget"
+
+    def describe_values(self, got: object = None) -> str:
         """The values that it accepts, in words.
 
-        The bound `lt`, a limit of the machine, is left out.
+        The bound `lt`, a limit of the machine, is left out unless it is what `got` exceeds.
 
         >>> Option("x", Literal["left", "right"] | None, None).describe_values()
         'one of left, right'
@@ -73,19 +80,30 @@ class Option:
         words = _KINDS.get(self.kind, "a path")
         for it in getattr(self._values, "__metadata__", ()):
             words += f" of at least {it.ge}" if it.le is None else f" from {it.ge} to {it.le}"
-        return words
+            if it.lt is not None and isinstance(got, int | float) and got >= it.lt:
+                words += f" and less than {it.lt:,}"
+        return words + (f", or {NONE}" if self.can_be_none else "")
 
     def read(self, text: str) -> Any:
-        """Read a value from the command line."""
-        try:
-            return self.check(self.kind(text), COMMAND_LINE)
-        except ValueError:
-            return self.check(text, COMMAND_LINE)  # raises the same error
+        """Read a value from the command line; a whole number may be written as 1e6.
+
+        >>> OPTIONS["total_timesteps"].read("2.5e6")
+        2500000
+        """
+        for kind in (self.kind, float) if self.kind is int else (self.kind,):
+            with contextlib.suppress(ValueError):
+                return self.check(kind(text), COMMAND_LINE)
+        return self.check(text, COMMAND_LINE)
 
     def check(self, value: Any, origin: str) -> Any:
         """Convert `value`, which comes from `origin`, to the option's type, or refuse it."""
-        try:  # NumPy's numbers have `item`
-            return convert(value.item() if hasattr(value, "item") else value, self.type)
+        plain = value.item() if hasattr(value, "item") else value  # NumPy's numbers have it
+        if self.can_be_none and isinstance(plain, str) and plain.lower() == NONE:
+            return None
+        if self.kind is int and isinstance(plain, float) and plain.is_integer():
+            plain = int(plain)  # such as 1e6
+        try:
+            return convert(plain, self.type)
         except ValueError:
             spelled = self.flag if origin == COMMAND_LINE else self.name
             otherwise = ""
@@ -96,7 +114,7 @@ class Option:
             except ValueError:
                 got = "a number of more than 4,300 digits"
             advice = did_you_mean(got.strip("'"), self.choices, otherwise)
-            what = expected(f"{spelled} to be {self.describe_values()}", got, advice)
+            what = expected(f"{spelled} to be {self.describe_values(plain)}", got, advice)
             raise ConfigError(f"{origin}: {what}") from None
 
 
@@ -115,7 +133,7 @@ class Config:
     preset: Literal["classic", "fast", "half", "karpathy", "numpy", "ray"] = option(
         "fast", "Named set of options to start from."
     )
-    seed: Count = option(0, "Seed of everything random in the run.", short="-s")
+    seed: Count = option(0, "Seed for all randomness in the run.", short="-s")
 
     environment: Name = option(
         "ALE/Pong-v5",
@@ -143,7 +161,9 @@ class Config:
         "REINFORCE with RMSProp on whole episodes, or PPO with Adam on segments of games.",
         section="learning",
     )
-    learning_rate: Weight = option(1e-4, "Step size of the optimizer.", source="Karpathy")
+    learning_rate: Annotated[float, Meta(ge=1e-12, le=10)] = option(
+        1e-4, "Step size of the optimizer.", source="Karpathy"
+    )
     gamma: Share = option(0.99, "Discount factor per step.", source="Karpathy")
 
     batch_size: Annotated[int, Meta(ge=1, le=100_000)] = option(
@@ -191,13 +211,19 @@ class Config:
         "a run or a file.",
     )
 
-    updates: Positive | None = option(None, "Stop after this many updates.", section="budget")
+    updates: Positive | None = option(
+        None,
+        "Stop after this many updates. A count of updates, episodes or steps replaces the "
+        "preset's counts; the target return stays.",
+        section="budget",
+    )
     episodes: Positive | None = option(None, "Stop at the update that reaches this many episodes.")
     total_timesteps: Positive | None = option(
         None, "Stop at the update that reaches this many steps."
     )
     until_return: Annotated[float, Meta(ge=-21, le=21)] | None = option(
-        None, "Stop when an evaluation confirms this mean return of greedy play."
+        None,
+        "Stop when an evaluation confirms this mean return of greedy play; none for no target.",
     )
 
     save_every: Positive = option(10, "Updates between checkpoints.", section="schedule")
@@ -244,9 +270,10 @@ class Config:
     def updated(self, changes: Mapping[str, Any], origin: str) -> Config:
         """This configuration with `changes` applied.
 
-        If `changes` names any budget option, the previous budget is dropped: a preset's 100 updates
-        must not cut short 5,000 requested episodes. Options that the algorithm does not use are
-        accepted too; `require_used` refuses those that a user gives.
+        A count (one of `COUNTED`) replaces all previous counts: a preset's 100 updates must not cut
+        short 5,000 requested episodes. The target return is no count: it stays unless `changes` has
+        another one, or None. Options that the algorithm does not use are accepted too;
+        `require_used` refuses those that a user gives.
 
         Raises:
             ConfigError: a name is unknown, or a value has the wrong type or is out of range.
@@ -257,8 +284,8 @@ class Config:
                 what = expected("the name of an option", repr(name), advice)
                 raise ConfigError(f"{origin}: {what}")
         values = {name: OPTIONS[name].check(value, origin) for name, value in changes.items()}
-        if any(values.get(name) is not None for name in BUDGET):
-            values = dict.fromkeys(BUDGET) | values
+        if any(values.get(name) is not None for name in COUNTED):
+            values = dict.fromkeys(COUNTED) | values
         return replace(self, **values)
 
 
@@ -272,8 +299,12 @@ def _list_options() -> Iterator[Option]:
 
 OPTIONS = {each.name: each for each in _list_options()}
 COUNTED = {"updates": "update", "episodes": "episodes", "total_timesteps": "steps"}
-BUDGET = (*COUNTED, "until_return")  # giving one replaces all others
+BUDGET = (*COUNTED, "until_return")  # what ends a training: whichever is reached first
 
+
+# Where and how a training is played. A resumed run takes these from whoever resumes it, never from
+# its own files, which may come from elsewhere.
+PLACE = ("engine", "workers", "ray_address", "ray_mode")
 
 # By name, which is also the section of its options: its title, and a preset that uses it.
 ALGORITHMS = {"reinforce": ("REINFORCE", "classic"), "ppo": ("PPO", "fast")}
@@ -294,7 +325,19 @@ it out, or use a preset with PPO, such as fast.
             title, preset = ALGORITHMS[owner]
             what = f"{origin}: {name} is an option of {title}, which is not in use."
             advice = f"Leave it out, or use a preset with {title}, such as {preset}."
-            raise ConfigError(f"{what} {advice}")
+            raise ConfigError(f"{what} {advice}", options=[name])
+
+
+def in_use(config: Config) -> dict[str, Any]:
+    """The options that a training uses, by name: all but those of the other algorithm.
+
+    >>> "num_envs" in in_use(Config()), "batch_size" in in_use(Config())
+    (False, True)
+    """
+    others = ALGORITHMS.keys() - {config.algorithm}
+    return {
+        name: value for name, value in vars(config).items() if OPTIONS[name].section not in others
+    }
 
 
 def differences(old: Config, new: Config, *, with_free: bool = False) -> dict[str, tuple[Any, Any]]:

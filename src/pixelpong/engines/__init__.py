@@ -6,16 +6,15 @@ All engines run the same pure function and differ only in speed; one contract te
 from __future__ import annotations
 
 import contextlib
-import importlib.util
-import os
 import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pixelpong.config import Config
+from pixelpong.engines.address import LOCAL, find_cluster
 from pixelpong.errors import ConfigError, Interrupted, PixelpongError, WorkerError
-from pixelpong.machine import count_cores
+from pixelpong.machine import count_cores, how_to_install, is_installed
 
 # Makes a worker, whose `play(item, params)` is a pure function of its arguments; the worker keeps
 # what is expensive to make. Ray's workers are other processes, so there it must be picklable.
@@ -110,19 +109,19 @@ def check(config: Config) -> None:
     """Refuse an engine that cannot start, before a run is made for it."""
     if config.engine == "ray":
         require_ray()
-        from pixelpong.engines.ray.connection import connected
+        if find_cluster(config.ray_address) != LOCAL:
+            from pixelpong.engines.ray.connection import connected
 
-        if config.ray_address or os.environ.get("RAY_ADDRESS"):
             with connected(config.ray_address, None):
                 pass  # connecting is the check
 
 
 def has_ray() -> bool:
     """Whether Ray is installed."""
-    return importlib.util.find_spec("ray") is not None
+    return is_installed("ray")
 
 
 def require_ray() -> None:
     """Raise a `ConfigError` if Ray is not installed."""
     if not has_ray():
-        raise ConfigError("The engine ray needs Ray: pip install 'pixelpong[ray]'")
+        raise ConfigError(f"The engine ray needs Ray: {how_to_install('ray')}")

@@ -17,7 +17,7 @@ Each cell and each pair is a feature. In two consecutive frames it becomes one o
 
 Three more inputs say which action the agent chose last: with sticky actions it may still be held.
 All inputs are 0 or 1, and about 80 of them are 1. Nothing here is specific to balls and paddles.
-This is the dense definition; `pixelpong.kernels.playing.observe_features` is the fast form.
+This is the dense definition; `pixelpong.kernels.observing.observe_features` is the fast form.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def list_cells_of_pixels() -> NDArray[np.uint16]:
 
 @functools.cache
 def list_geometry() -> NDArray[np.int64]:
-    """The geometry for `pixelpong.kernels.playing.observe_features`: [2 + PAIR_COLUMNS].
+    """The geometry for `pixelpong.kernels.observing.observe_features`: [2 + PAIR_COLUMNS].
 
     It is NUM_FEATURES, NUM_OFFSETS, and for each column of a pair's right cell the feature whose
     left cell is in the same row, one column to the left. Not to be changed.

@@ -121,8 +121,8 @@ class NativeConsole:
 
     def __init__(self, mode: int = 0, game: NativeGame | None = None) -> None:
         self._game = game = game or load_game()  # keeps the machine code alive
-        self.address, self._play_frames = game.address, game.play_frames
-        self.mode, self._start = mode, start_of(game, mode)
+        self._play_frames, self._start = game.play_frames, start_of(game, mode)
+        self.mode = mode
         self.machine = self._start.copy()  # [1] MACHINE, for compiled code that plays on it
         self._pointer = self.machine.ctypes.data
         self._state = self.machine.view(np.uint8)[: STATE.itemsize]  # as bytes, which is faster

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from pixelpong.errors import EmulatorError
 
-# Of the ROM in ale-py 0.12.1, with which all recorded results were measured.
+# All recorded results were measured with the ROM in this version of ale-py.
+ALE_PY = "0.12.1"
 ROM_SHA256 = "41623e3c26148f96cbe77d56512845d224a63c8fe5bf90e38527155e39ec96d3"
 ROM_SIZE = 2048  # bytes, the whole cartridge
 
@@ -30,12 +31,15 @@ def rom_path() -> Path:
 def read_rom() -> bytes:
     """Read the ROM, [ROM_SIZE] bytes."""
     failure = "cannot use Pong's ROM in ale-py"
-    advice = "reinstall the emulator: pip install --force-reinstall --no-deps ale-py"
+    advice = f"install the version with that ROM: pip install --no-deps ale-py=={ALE_PY}"
     if os.environ.get("ALE_ROMS_DIR"):
         failure = "cannot use Pong's ROM in the folder ALE_ROMS_DIR"
         advice = "unset ALE_ROMS_DIR, or put the ROM of ale-py there"
+    path = rom_path()
+    if path.exists() and not path.is_file():  # a named pipe would be waited for
+        raise EmulatorError(f"{failure}: {path} is not a regular file; {advice}")
     try:
-        with open(rom_path(), "rb") as file:
+        with path.open("rb") as file:
             content = file.read(ROM_SIZE + 1)
     except OSError as error:
         raise EmulatorError(f"{failure}: {error}; {advice}") from error

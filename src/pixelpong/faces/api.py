@@ -12,16 +12,15 @@ import dataclasses
 import functools
 import json
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pixelpong.config import OPTIONS, Config, require_used
 from pixelpong.config.presets import load_preset, read_toml
-from pixelpong.errors import ConfigError, PixelpongError, expected, number_of
+from pixelpong.errors import ConfigError, PixelpongError, expected, number_of, warn
 from pixelpong.faces.checks import checked
 from pixelpong.faces.looking import dashboard, export, play, plot, record, runs, version, watch
-from pixelpong.faces.report import Result, count, describe_tournament, describe_trainings
+from pixelpong.faces.report import Result, count, describe_tournament, describe_trainings, tell
 from pixelpong.faces.training import Stopped, resume, stoppable, train
 from pixelpong.machine import count_cores
 from pixelpong.schema import Count, Meta, Number, Positive
@@ -193,7 +192,8 @@ def sweep(
     """Train agents with several seeds or options, or continue a sweep.
 
     Args:
-        grid: TOML file of options, which may be lists; or the folder of a sweep to continue.
+        grid: TOML file of options, which may be lists; or a sweep to continue: its folder, or its
+            name in ``runs``.
         seeds: seeds, such as 0-4 or 0,3,7.
         out: new folder; by default the next free ``runs/sweep-NNN``.
         engine: where to train; by default Ray if it is installed.
@@ -205,14 +205,17 @@ def sweep(
     from pixelpong.faces import plots
     from pixelpong.run.directory import lock_folder
     from pixelpong.sweeps.grid import make_grid
-    from pixelpong.sweeps.jobs import open_place, run_jobs
-    from pixelpong.sweeps.sweep import create_sweep, find_left, read_sweep, sum_up
+    from pixelpong.sweeps.jobs import BEGINS, open_place, run_jobs
+    from pixelpong.sweeps.sweep import create_sweep, find_left, find_sweep, read_sweep, sum_up
 
-    path = Path(grid) if grid is not None and Path(grid).is_dir() else None
+    path = find_sweep(grid) if grid is not None and not Path(grid).is_file() else None
     if path and (options or seeds is not None or out):
-        raise ConfigError(f"{grid} is a sweep and keeps its own options: leave the others out.")
+        raise ConfigError(f"{path} is a sweep and keeps its own options: leave the others out.")
+    if path:
+        read_sweep(path)  # it has runs
     if grid is None and seeds is None:
-        raise ConfigError("A sweep needs --seeds or a file with a grid; see --help.")
+        what = "A sweep needs seeds, such as 0-4, or a file with a grid"
+        raise ConfigError(f"{what}.", options=["seeds"])
     configs = []
     if path is None:
         content = read_toml(Path(grid)) if grid else {}
@@ -224,18 +227,23 @@ def sweep(
     at = open_place(resume, engine, ray_address, threads_each)
     with stoppable() as should_stop, at as place:
         path = path or create_sweep(out, configs)
-        left = find_left(path)
-        print(f"{path}: {number_of(len(left), 'training')} left", flush=True)
+        left, total = find_left(path), len(read_sweep(path))
+        tell(f"{path}: {number_of(total, 'run')}, {len(left)} to train")
         with lock_folder(path):
+            number = total - len(left)
             for run, what in run_jobs(left, place, should_stop):
-                print(f"{run.name}: {what}; {len(find_left(path))} left", flush=True)
+                if what == BEGINS:
+                    number += 1
+                    tell(f"{run.name} ({number} of {total}): training")
+                else:
+                    tell(f"{run.name}: {what}")
             facts, left = sum_up(path), find_left(path)
             facts["resume"] = f"pixelpong sweep {shlex.quote(str(path))}"
             if done := [record for record in read_sweep(path) if record.is_done]:
                 try:
                     plots.plot(done, "sweep", path / "sweep.svg")
                 except PixelpongError as error:  # no result depends on it
-                    print(f"no picture: {error}", file=sys.stderr, flush=True)
+                    warn(f"no picture: {error}")
         result = Result(facts, describe_trainings(facts), exit_code=1 if left else 0)
         if should_stop() and left:
             raise Stopped(f"continue with {facts['resume']}", result)
@@ -252,20 +260,20 @@ def verify(
     seed: Count = 0,
     **options: Any,
 ) -> Result:
-    """Check, bit by bit, that the game equals ALE's and that a training is reproducible.
+    """Check that the game matches ALE bit for bit, and that training is reproducible.
 
     Args:
         presets: presets to train, separated by commas.
         engines: engines to compare, separated by commas.
         updates: number of updates.
-        batch_size: episodes per update, or games in parallel.
+        batch_size: size of the test training: episodes per update, or games in parallel.
         seed: seed of the training.
         options: of the environment.
     """
     from pixelpong.verification import NUM_FRAMES, compare_ways, compare_with_ale
 
     names = [OPTIONS["engine"].check(name, "--engines") for name in engines.split(",")]
-    changes = {"updates": updates, "batch_size": batch_size, "seed": seed}
+    changes = {"updates": updates, "until_return": None, "batch_size": batch_size, "seed": seed}
     changes |= {"num_envs": batch_size, "verbose": False, **options}
     configs = [load_preset(name).updated(changes, "verify") for name in presets.split(",")]
     if "opponent" in options:  # REINFORCE has the built-in one alone
@@ -274,7 +282,7 @@ def verify(
         require_used(options, config, "verify")
     differs_at = compare_with_ale(seed)
     found = "as on ALE" if differs_at is None else f"DIFFERENT from ALE after frame {differs_at}"
-    print(f"{NUM_FRAMES} frames of the game: memory, reward and picture {found}", flush=True)
+    tell(f"{NUM_FRAMES} frames of the game: memory, reward and picture {found}")
     ways = []
     with stoppable() as should_stop:
         for config in configs:
@@ -282,7 +290,7 @@ def verify(
                 ways.append({"preset": config.preset, **way})
                 word = "same" if way["is_same"] else "DIFFERENT"
                 line = f"{way['params_sha256'][:16]}  {word:9}  {config.preset}, {way['name']}"
-                print(line, flush=True)
+                tell(line)
     is_same = all(way["is_same"] for way in ways)
     found = f"all {len(ways)} ways gave the same bits" if is_same else "the bits differ"
     is_equal = is_same and differs_at is None

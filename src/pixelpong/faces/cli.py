@@ -20,6 +20,7 @@ import sys
 import textwrap
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn, get_args
 
 from pixelpong.config import OPTIONS, Option
@@ -30,13 +31,17 @@ from pixelpong.errors import (
     Interrupted,
     PixelpongError,
     did_you_mean,
-    expected,
     on_one_line,
+    warn,
 )
 from pixelpong.faces import api
+from pixelpong.faces.report import is_terminal
 from pixelpong.sweeps.grid import NOT_SWEPT
 
 EXIT_INTERRUPTED = 130
+
+# Functions whose results are on disk when they return: one that cannot be printed is not lost.
+_SAVING = (api.train, api.resume, api.sweep)
 
 # Names in annotations that are not imported here; on the command line they are strings.
 _TEXTS = dict.fromkeys(("Run", "Policy", "Evaluation"), str)
@@ -46,6 +51,8 @@ _MARKUP = re.compile(r"``\"?(.*?)\"?``|`(\w+)`")
 _PLAIN = ("preset", "seed", "opponent", "updates", "total_timesteps", "until_return", "engine",
           "workers")  # fmt: skip
 _ADVANCED = ("every", "debug")  # of the commands' own options
+# The usage of commands that take several words.
+_MANY = {"runs": "[RUN | FOLDER ...]", "plot": "RUN...", "tournament": "PLAYER PLAYER..."}
 _COMMON = (
     Option("json", bool, False, "Print one JSON object on stdout."),
     Option("debug", bool, False, "Show the traceback of an error."),
@@ -70,6 +77,7 @@ EXAMPLES = """
 train
 train --seed 1 --updates 20
 train --preset classic --batch-size 20
+train --until-return none --updates 200
 train --config mine.toml --run runs/mine
 resume latest
 resume fast-001 --updates 200
@@ -79,18 +87,18 @@ sweep --seeds 0-4 --preset classic --episodes 2000 --engine serial
 sweep grid.toml --out sweeps/learning-rates
 sweep runs/sweep-001
 tournament beginner club strong champion builtin
-tournament latest fast-001@100 champion --games 20 -o ladder.json
+tournament latest fast-001@80 champion --games 20 -o ladder.json
 runs
 runs latest
 runs old/runs --sort return --json
 record latest --overlay -o best.mp4
-record fast-001 --checkpoint 100 --seconds 20 -o film.gif
+record fast-001 --checkpoint 80 --seconds 20 -o film.gif
 plot latest
 plot fast-001 fast-002 --kind health -o health.svg
 dashboard --port 9000 --no-open
 watch latest
 play beginner
-play latest --checkpoint 100
+play latest --checkpoint 80
 verify --presets fast --updates 5
 verify --opponent half
 export latest --out agent.safetensors
@@ -121,7 +129,15 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None
         # What a function prints while it works is not part of the result.
         with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
             result = function(*places, **options)
-        _print(result, as_json)
+        try:
+            _print(result, as_json)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            if function not in _SAVING:
+                raise
+            sys.stdout = None  # Python would flush it again at its end
+            warn(f"the result cannot be shown ({error}); everything is saved")
         return getattr(result, "exit_code", 0)
     except BrokenPipeError:  # the reader has gone, as with `| head`: print no error
         sys.stdout = None  # Python would flush it again at its end
@@ -136,14 +152,20 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None
             sys.stdout = None
         if isinstance(error, Interrupted | KeyboardInterrupt):
             if result is None:
-                print("pixelpong: interrupted", file=sys.stderr)
+                _complain("pixelpong: interrupted")
             return EXIT_INTERRUPTED
         if "--debug" in words:
-            traceback.print_exception(error)
+            _complain("".join(traceback.format_exception(error)))
             if details := getattr(error, "details", ""):
-                print(f"\nIn the worker:\n{details}", file=sys.stderr)
-        print(f"pixelpong: error: {on_one_line(_describe(error))}", file=sys.stderr)
+                _complain(f"\nIn the worker:\n{details}")
+        _complain(f"pixelpong: error: {on_one_line(_describe(error))}")
         return error.exit_code if isinstance(error, PixelpongError) else 1
+
+
+def _complain(text: str) -> None:
+    """Print on stderr; if nobody can read it, the exit code still tells."""
+    with contextlib.suppress(OSError, ValueError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def _print(result: Any, as_json: bool) -> None:
@@ -151,7 +173,7 @@ def _print(result: Any, as_json: bool) -> None:
     if result is not None:
         text = json.dumps(result.to_dict(), indent=1) if as_json else str(result)
         text = "".join(each if each.isprintable() or each == "\n" else "?" for each in text)
-        is_folded = sys.stdout.isatty() and not as_json
+        is_folded = is_terminal(sys.stdout) and not as_json
         print(fold(text, shutil.get_terminal_size().columns) if is_folded else text)
     sys.stdout.flush()
 
@@ -180,7 +202,11 @@ def _open_missing_streams() -> None:
 
 def _describe(error: BaseException) -> str:
     if isinstance(error, PixelpongError):
-        return str(error)
+        text = str(error)
+        for name in error.options:  # flags here, and not where it is part of a path
+            flag = "--" + name.replace("_", "-")
+            text = re.sub(rf"(?<![\w/.-]){name}(?![\w/=-]|\.\w)", flag, text)
+        return text
     # Not an `Exception`: what safetensors raises if memory runs out.
     has_panicked = type(error).__name__ == "PanicException"
     if isinstance(error, OSError | MemoryError) or has_panicked:
@@ -209,7 +235,7 @@ def parse(words: list[str]) -> tuple[Callable[..., Any], list[str], dict[str, An
     known = [*COMMANDS, "--version", "--help"]
     if words[0] not in (*known, "-h", "--help-all"):
         advice = did_you_mean(words[0], known, f"use one of {', '.join(COMMANDS)}")
-        raise ConfigError(expected("a command", repr(words[0]), advice))
+        raise ConfigError(on_one_line(f"unknown command {words[0][:MAX_GOT]!r}; {advice}"))
     # A flag may be spelled like the key in a file.
     words = [re.sub(r"^--\w[\w-]*", lambda flag: flag[0].replace("_", "-"), word) for word in words]
     parser = make_parser(words[0], shows_all="--help-all" in words)
@@ -225,7 +251,8 @@ def parse(words: list[str]) -> tuple[Callable[..., Any], list[str], dict[str, An
         advice = did_you_mean(word, known, f"see `pixelpong {name} --help`")
         if "preset" in COMMANDS[name] and word in preset_names():
             advice = f"did you mean --preset {word}?"
-        raise ConfigError(expected(f"an option of {name}", repr(word), advice))
+        what = "option" if word.startswith("-") else "argument"
+        raise ConfigError(on_one_line(f"unknown {what} {word[:MAX_GOT]!r} of {name}; {advice}"))
     places = options.pop("places", [])
     options = {name: value for name, value in options.items() if name not in ("json", "debug")}
     return getattr(api, name), places if isinstance(places, list) else [places], options
@@ -260,7 +287,7 @@ def make_parser(chosen: str, *, shows_all: bool = False) -> argparse.ArgumentPar
             metavar = place.name.upper()
             nargs, shown = None, metavar
             if place.kind == place.VAR_POSITIONAL:
-                nargs, shown = "*", f"{metavar}..."
+                nargs, shown = "*", _MANY[name]
             elif place.default is not place.empty:
                 nargs, shown = "?", f"[{metavar}]"
             help = arguments.get(place.name)
@@ -306,7 +333,8 @@ def flags_of(name: str) -> list[Option]:
     for each in inspect.signature(function).parameters.values():
         is_none = each.kind == each.VAR_KEYWORD or each.name in COMMANDS[name]
         if not is_none and each != _find_place(name):
-            kind = str if str in get_args(types[each.name]) else types[each.name]
+            kinds = get_args(types[each.name])
+            kind = next((it for it in (Path, str) if it in kinds), types[each.name])
             short = _SHORT.get(each.name, "")
             own.append(Option(each.name, kind, each.default, about.get(each.name, ""), short=short))
     return [*own, *_COMMON, *(OPTIONS[it] for it in COMMANDS[name])]
@@ -320,7 +348,10 @@ def _add_flags(parser: argparse.ArgumentParser, name: str, *, shows_all: bool) -
         section = "" if is_plain else f"advanced: {each.section or 'this command'}"
         if section not in sections:
             sections[section] = parser.add_argument_group(section)
-        shown = _describe_option(each) if is_plain or shows_all else argparse.SUPPRESS
+        about = _describe_option(each)
+        if name == "resume" and each.name in COMMANDS[name] and not each.is_free:
+            about += " Needs --allow-changes."
+        shown = about if is_plain or shows_all else argparse.SUPPRESS
         facts: dict[str, Any] = {"help": shown}
         if each.kind is bool:  # a preset's or a file's value can be undone
             facts["action"] = argparse.BooleanOptionalAction if each.section else "store_true"

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO, cast
 
 from rich.console import Console, RenderableType
 from rich.live import Live
@@ -20,6 +20,7 @@ from pixelpong.config import Config, differences
 from pixelpong.config.presets import load_preset
 from pixelpong.errors import on_one_line
 from pixelpong.faces.live import draw_screen, start_live
+from pixelpong.faces.report import Outlet
 from pixelpong.learners import UpdateStats
 from pixelpong.learners.progress import Progress
 from pixelpong.loop import Began, Ended, Evaluated, Event, Judging, Updated
@@ -30,25 +31,33 @@ from pixelpong.schema import decode
 
 STARTING = "starting; the first training on a machine compiles for about 20 seconds"
 ESTIMATES = "time to the win", "at most"
-FOOTER = "Ctrl-C saves everything and stops     watch it: pixelpong dashboard"
+FOOTER = ("Ctrl-C saves everything and stops", "watch it: pixelpong dashboard")
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Raise the error; by default, rich closes the standard output and ends the process."""
+        raise  # rich calls this while it handles the error
 
 
 class TrainingDisplay:
     """Shows the events of a training on `stream`, live if that is a terminal."""
 
-    def __init__(self, stream: TextIO, seconds_between_lines: float = 0.0) -> None:
+    def __init__(self, stream: Any, seconds_between_lines: float = 0.0) -> None:
         """Show nothing yet; `seconds_between_lines` is a minimum, used without a terminal."""
         # Lines are folded on a terminal and stay whole in a file, for other programs. A notebook
         # claims to be a terminal, and rich would turn each line into HTML there.
-        is_terminal = stream.isatty()
-        self._console = Console(
-            file=stream, highlight=False, soft_wrap=not is_terminal,
+        outlet = Outlet(stream)
+        is_terminal = outlet.isatty()
+        self._console = _Console(
+            file=cast(TextIO, outlet), highlight=False, soft_wrap=not is_terminal,
             force_terminal=is_terminal, force_jupyter=False,
         )  # fmt: skip
         self._pause, self._next_line = seconds_between_lines, 0.0
         self._held_back: list[str] = []
         self._live: Live | None = None
-        self._now, self._footer = STARTING, FOOTER
+        self._now = STARTING
+        self._footer: tuple[str, ...] = FOOTER
         self._shown: dict[str, str] = {}
 
     def __call__(self, event: Event) -> None:  # noqa: D102
@@ -100,13 +109,15 @@ class TrainingDisplay:
     def draw(self, width: int) -> RenderableType:
         """Draw the live screen."""
         shown = {"time": self._clock.read()} | self._shown
-        rest = [f"now: {self._now}", self._footer] if self._footer else []
+        line = "     ".join(self._footer)
+        footer = [line] if len(line) <= width else self._footer
+        rest = [f"now: {self._now}", *footer] if self._footer else []
         return draw_screen(self._title, self._points, self._target, shown, rest, width)
 
     def close(self) -> None:
         """Print what was held back, and leave the terminal as it was."""
         if self._live is not None:
-            self._footer = ""
+            self._footer = ()
             for name in ESTIMATES:
                 self._shown.pop(name, None)
             self._live.stop()
@@ -201,15 +212,18 @@ def _metrics(progress: Progress, stats: UpdateStats) -> dict[str, str]:
     return {
         "update": f"{progress.update:,}",
         "steps": f"{progress.steps:,}",
-        "games": f"{progress.episodes:,}",
+        "episodes": f"{progress.episodes:,}",
         "points won": "–" if won is None else f"{100 * won:.1f} %",
         "estimated return": signed(progress.estimated_return),
-        "steps a second": f"{stats.steps_per_second:,.0f}",
-        "mean of 100 games": signed(progress.mean_return_100),
+        "steps per second": f"{stats.steps_per_second:,.0f}",
+        "mean of the last 100": signed(progress.mean_return_100),
     }
 
 
 def _evaluation_line(it: Evaluation) -> str:
-    word = "" if it.target is None else "won, " if it.is_won else "not yet, "
-    target = "" if it.target is None else f", target {signed(it.target)}"
-    return f"update {it.update}: {word}greedy {it}{target}"
+    if it.target is None:
+        return f"update {it.update}: greedy {it}"
+    word = "won" if it.is_won else "not yet"
+    if not it.is_won and it.mean_return > it.target:
+        word = "not proven yet"  # chance could have given as much
+    return f"update {it.update}: {word}, greedy {it}, target {signed(it.target)}"

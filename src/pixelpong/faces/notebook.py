@@ -31,7 +31,7 @@ from pixelpong.config import Config
 from pixelpong.errors import PixelpongError, RunError, number_of
 from pixelpong.faces.plots import KINDS, draw_plot
 from pixelpong.faces.policy import Policy
-from pixelpong.faces.report import describe_ending
+from pixelpong.faces.report import describe_ending, resume_command
 from pixelpong.loop import Ended
 from pixelpong.machine import count_cores, describe_machine
 from pixelpong.run.directory import RunDirectory
@@ -148,6 +148,7 @@ class Run(Record):
             return facts
         return facts | {
             "reason": outcome.reason,
+            "resume": resume_command(self.path, self.config),
             "params_sha256": outcome.params_sha256,
             "environment": self.config.environment,
             "machine": f"{count_cores()} cores of {describe_machine()['processor'].split(',')[0]}",

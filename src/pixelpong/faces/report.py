@@ -6,15 +6,17 @@ prints, ``result.to_dict()`` what it prints with ``--json``.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import shlex
 import sys
 import time
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pixelpong.config import COUNTED
+from pixelpong.config import COUNTED, OPTIONS, PLACE, Config
 from pixelpong.errors import number_of, on_one_line
 from pixelpong.run.words import describe_times, duration, signed
 
@@ -76,9 +78,71 @@ def shorten(text: str, room: int) -> str:
 
 def count(number: int, total: int, what: str) -> None:
     """Show a counter on a terminal; it disappears at the end."""
-    if sys.stderr.isatty():
+    if is_terminal(sys.stderr):
         text = "" if number == total else f"{number:,} of {total:,} {what}"
-        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+        with dropping():
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+# --- what shows the work is not the work -------------------------------------------------------
+
+
+@contextlib.contextmanager
+def dropping() -> Iterator[None]:
+    """While inside, drop what cannot be shown: a terminal may be gone, a disk full, a file closed.
+
+    Only a reader who has gone, as with ``| head``, ends the work: that is what the reader wants.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except (OSError, ValueError):
+        pass
+
+
+def tell(line: str) -> None:
+    """Print a line about the work that goes on."""
+    Outlet(sys.stdout).write(f"{line}\n")
+
+
+def is_terminal(stream: Any) -> bool:
+    """Whether a stream is a terminal; one that cannot say is none."""
+    with dropping():
+        return stream is not None and hasattr(stream, "isatty") and bool(stream.isatty())
+    return False
+
+
+class Outlet:
+    """A stream for those who print about the work; see `dropping`.
+
+    The stream itself may be any object with ``write``, or None.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        """Write to `stream`."""
+        self._stream = stream
+        self.encoding = getattr(stream, "encoding", None) or "utf-8"
+
+    def write(self, text: str) -> int:
+        """Write text, and let nobody wait for it."""
+        if self._stream is not None:
+            with dropping():
+                self._stream.write(
+                    text.encode(self.encoding, "backslashreplace").decode(self.encoding)
+                )
+        self.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        """Hand on what was written, if the stream can."""
+        if hasattr(self._stream, "flush"):
+            with dropping():
+                self._stream.flush()
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        return is_terminal(self._stream)
 
 
 # --- a training -------------------------------------------------------------------------------
@@ -92,14 +156,15 @@ film it          pixelpong record {run} --overlay --out best.mp4
 
 def describe_ending(facts: Facts, outcome: Ended, *, is_brief: bool) -> str:
     """How a training ended: won or not, and the commands that come next."""
-    run, progress, verdict = shlex.quote(facts["run"]), outcome.progress, outcome.verdict
+    progress, verdict = outcome.progress, outcome.verdict
+    run = shlex.quote(facts["run"])
     words = {"interrupted": "interrupted", "until_return": "done"}
     times = describe_times(facts["training_seconds"], facts["total_seconds"])
     ended = (
         f"{words.get(outcome.reason, f'budget spent ({outcome.reason})')}: "
         f"update {progress.update}, {number_of(progress.episodes, 'episode')}, "
         f"{number_of(progress.steps, 'step')}{' in ' * bool(times)}{times}, "
-        f"mean of the last 100 returns {signed(progress.mean_return_100, 2)}"
+        f"mean of the last 100 {signed(progress.mean_return_100, 2)}"
     )
     if is_brief:
         return f"{ended}; saved in {run}"
@@ -112,11 +177,32 @@ def describe_ending(facts: Facts, outcome: Ended, *, is_brief: bool) -> str:
         lines.append(f"{word}: {verdict}; the target is {signed(verdict.target)}")
         if verdict.is_won:
             more = f" --until-return {min(verdict.target + 1, 21):g}"
-            took = describe_times(total=verdict.total_seconds)
-            steps = number_of(progress.steps, "step")
-            lines += [f"after {steps} and {took}, on {facts['machine']}", _NEXT.format(run=run)]
+            after = number_of(progress.steps, "step")
+            if verdict.total_seconds is not None:  # the new games came after the win
+                after += f" and {duration(verdict.total_seconds)}, before the new games"
+            lines += [f"after {after}, on {facts['machine']}", _NEXT.format(run=run)]
     lines += [ended, f"params {outcome.params_sha256}"]
-    return "\n".join([*lines, f"saved in {run}; continue with:", f"  pixelpong resume {run}{more}"])
+    return "\n".join([*lines, f"saved in {run}; continue with:", f"  {facts['resume']}{more}"])
+
+
+def place_of(config: Config) -> dict[str, Any]:
+    """The options that a resume needs to play where this training does; none without Ray."""
+    if config.engine != "ray":
+        return {}
+    flat = vars(config)
+    return {name: flat[name] for name in PLACE if flat[name] != OPTIONS[name].default}
+
+
+def resume_command(path: Path, config: Config) -> str:
+    """The command that continues a run where it was trained.
+
+    >>> resume_command(Path("my run"), Config(engine="ray", ray_address="auto"))
+    "pixelpong resume 'my run' --engine ray --ray-address auto"
+    """
+    words = ["pixelpong", "resume", str(path)]
+    for name, value in place_of(config).items():
+        words += [OPTIONS[name].flag, str(value)]
+    return shlex.join(words)
 
 
 # --- runs -------------------------------------------------------------------------------------
@@ -183,11 +269,13 @@ def describe_trainings(facts: Facts) -> str:
             "won": f"{group['won']} of {group['done']}",
             "median time": _spread(group["seconds"], duration),
             "median steps": _spread(group["steps"], "{:,.0f}".format),
-            "final return": _spread(group["final_return"], functools.partial(signed, digits=2)),
+            "median final return": _spread(
+                group["final_return"], functools.partial(signed, digits=2)
+            ),
         }
         lines += pairs(rows)
     if left := sum(not row["is_done"] for row in facts["runs"]):
-        lines += [f"{number_of(left, 'training')} left; continue with:", f"  {facts['resume']}"]
+        lines += [f"{number_of(left, 'run')} left to train; continue with:", f"  {facts['resume']}"]
     return "\n".join([*lines, f"saved in {facts['sweep']}"])
 
 

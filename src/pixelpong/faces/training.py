@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -20,11 +21,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pixelpong import interrupts
-from pixelpong.config import BUDGET, Config, differences, require_used
+from pixelpong.config import (
+    BUDGET,
+    OPTIONS,
+    PLACE,
+    Config,
+    Option,
+    differences,
+    require_used,
+)
 from pixelpong.config.options import Options
 from pixelpong.config.presets import combine, read_toml
 from pixelpong.engines import check
-from pixelpong.errors import ConfigError, Interrupted
+from pixelpong.errors import ConfigError, Interrupted, expected
+from pixelpong.faces.report import place_of
 from pixelpong.schema import Seconds
 
 if TYPE_CHECKING:
@@ -64,18 +74,20 @@ def train(
     every: Seconds = 10.0,
     **options: Unpack[Options],
 ) -> Run:
-    """Train an agent in a new run directory, until its budget is spent.
+    """Train an agent in a new run directory until it wins or its budget runs out.
 
     Args:
         preset: the name of a preset (`preset_names`), or a configuration, to start from; by
             default the file's preset, or else ``"fast"``.
         run: new run directory; by default the next free ``runs/PRESET-NNN``.
-        name: name of a new run in the folder ``runs``, instead of `run`.
+        name: short for the run directory ``runs/NAME``.
         config: TOML file of options; those given here override it.
         quiet: show nothing while it trains.
         every: seconds between lines of output, if there is no live screen.
-        options: of `Config`, such as ``seed=1``, ``updates=20``, ``workers=2``; any budget, such
-            as ``total_timesteps``, replaces the preset's whole budget.
+        options: of `Config`, such as ``seed=1``, ``updates=20``, ``workers=2``. A count (updates,
+            episodes or total_timesteps) replaces the counts of preset and file, and is a limit
+            next to their target: the training ends at whichever comes first. To train without a
+            target, set ``until_return=None``.
 
     Returns:
         The run, with ``.plot()``, ``.replay()``, ``.metrics()``.
@@ -94,8 +106,8 @@ def train(
     ...     run.metrics()["episodes"].tolist()
     [2, 4, 6]
     """
-    words = preset, run, name, config
-    return _go(lambda: _create("train", *words, dict(options)), quiet, every)
+    given = dict(options)
+    return _go(lambda: _create("train", preset, run, name, config, given), quiet, every)
 
 
 def training(
@@ -134,7 +146,8 @@ def resume(
         quiet: show nothing while it trains.
         every: seconds between lines of output, if there is no live screen.
         allow_changes: accept new values of options that change the result.
-        options: new values, such as ``updates=100``; by default the run's own.
+        options: new values, such as ``updates=100``; by default the run's own. Only where and how
+            it is played (engine, workers, ray_address, ray_mode) is never taken from the run.
 
     Returns:
         The run.
@@ -151,6 +164,7 @@ def resume(
 
 def _go(open_or_create: Callable[[], RunDirectory], quiet: bool, every: float) -> Run:
     """Train until the budget is spent or a stop is requested, and show the progress."""
+    every = Option("every", Seconds, 10.0).check(every, "training")
     # In a process of its own, a training's time begins with the process, before the imports.
     began = time.monotonic() - (time.process_time() if interrupts.is_command() else 0.0)
     with stoppable() as should_stop:
@@ -160,12 +174,14 @@ def _go(open_or_create: Callable[[], RunDirectory], quiet: bool, every: float) -
 
         if should_stop():
             raise Interrupted  # there is no run yet
-        run = open_or_create()
         with contextlib.closing(TrainingDisplay(sys.stdout, every)) as display:
+            run = open_or_create()
             outcome = loop.train(run, None if quiet else display, should_stop, began)
     trained = Run(run.path, outcome, is_brief=quiet)
     if outcome.reason == "interrupted":
-        again = f"continue with pixelpong.resume({str(run.path)!r})"
+        place = [f"{name}={value!r}" for name, value in place_of(run.config).items()]
+        words = [repr(str(run.path)), *place]
+        again = f"continue with pixelpong.resume({', '.join(words)})"
         raise Stopped(f"update {outcome.progress.update} is saved; {again}", trained)
     return trained
 
@@ -183,11 +199,15 @@ def _create(
     from pixelpong.run.directory import RUNS_FOLDER, RunDirectory
     from pixelpong.run.names import require_new_name
 
+    for word, given in {"run": run, "name": name, "config": config}.items():
+        if given is not None and not isinstance(given, str | os.PathLike):
+            what = expected(f"{word} to be text or a path", repr(given))
+            raise ConfigError(f"{origin}: {what}", options=[word])
     content = read_toml(Path(config)) if config else {}
     combined = combine(preset, content, options, (str(config), origin))
     _require_budget(combined, origin)
     if name is not None and run is not None:
-        raise ConfigError("The options run and name exclude each other: leave one out.")
+        raise ConfigError("Give either run or name, not both.", options=["run", "name"])
     place = RUNS_FOLDER / name if name is not None else None if run is None else Path(run)
     if place is not None:
         require_new_name(place.name if name is None else name)
@@ -203,33 +223,37 @@ def _open(word: str | Path | Run, options: dict[str, Any], allow_changes: bool) 
     from pixelpong.run.record import Record
 
     run = RunDirectory(find_run(getattr(word, "path", word)))  # type: ignore[arg-type]
-    if names := set(options) & set(BUDGET):
-        # A new count replaces all counts and keeps the target; a new target keeps the counts.
-        stays = BUDGET if names == {"until_return"} else ["until_return"]
-        options = {it: getattr(run.config, it) for it in stays} | options
-    config = run.config.updated(options, "resume")
+    config = dataclasses.replace(run.config, **{name: OPTIONS[name].default for name in PLACE})
+    config = config.updated(options, "resume")
     require_used(options, config, "resume")
+    continued = run.with_config(config)
     changed = differences(run.config, config)
     if changed and not allow_changes:
         shown = ", ".join(f"{name} {old} → {new}" for name, (old, new) in changed.items())
         what = f"This changes how {run.path} learns: {shown}"
-        raise ConfigError(f"{what}; leave it out, or add --allow-changes (allow_changes=True).")
+        advice = "leave it out, or confirm it with allow_changes"
+        raise ConfigError(f"{what}; {advice}.", options=[*changed, "allow_changes"])
     _require_budget(config, "resume")
     record, target = Record.read(run.path), config.until_return
     is_won = target is not None and any(
         it.is_won and (it.target or 0) >= target for it in record.evaluations
     )
-    is_over = is_won or (config.reached(record) and (names or record.is_done))
+    has_budget = not options.keys().isdisjoint(BUDGET)
+    is_over = is_won or (config.reached(record) and (has_budget or record.is_done))
     if is_over and run.checkpoints.is_sound(record.update):  # a damaged one is trained again
-        advice = "give a larger budget, or a higher until_return"
-        raise ConfigError(f"Nothing is left to train in {run.path} ({record.verdict}); {advice}.")
+        advice = "give a larger count of updates, episodes or total_timesteps"
+        if is_won:  # a larger count alone changes nothing
+            advice = "give a higher until_return, or until_return none to train on without a target"
+        what = f"Nothing is left to train in {run.path} ({record.verdict})"
+        raise ConfigError(f"{what}; {advice}.", options=BUDGET)
     check(config)
     run.warn_of_other_machine()
-    return run.with_config(config)
+    return continued
 
 
 def _require_budget(config: Config, origin: str) -> None:
     """Refuse a training that would never end; every preset has a budget."""
     if all(getattr(config, name) is None for name in BUDGET):
         names = f"{', '.join(BUDGET[:-1])} or {BUDGET[-1]}"
-        raise ConfigError(f"{origin}: Without a budget, training would not end; give {names}.")
+        what = "Without a budget, training would not end"
+        raise ConfigError(f"{origin}: {what}; give {names}.", options=BUDGET)

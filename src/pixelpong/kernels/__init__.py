@@ -2,36 +2,37 @@
 
 Each kernel has its definition in `pixelpong.learn` or `pixelpong.env` and is tested against it.
 They agree to within 1e-4 of the largest entry in float32 and 1e-11 in float64: the sums run only
-over active inputs, and in another order than those of a matrix product.
+over active inputs, and in another order than those of a matrix product. Only the kernels in
+`pixelpong.kernels.stepping` have no definition here; they are tested against ale-py's classes.
 
 There is no ``fastmath``: the order of a sum is part of the promise "same seed, same bits".
 Numba compiles the kernels once per machine and caches them next to the file or, if the package is
-read-only, in the user's cache directory. The cache notices only changes to the kernel's own file.
-So no kernel calls one in another file, except `pixelpong.kernels.intrinsics`, and values that may
-change elsewhere, such as the geometry of the features, are arguments; constants would go stale.
+read-only, in the user's cache directory. `pixelpong.compiling` empties that cache after a change in
+any file that kernels are compiled from, so a constant or a function of another file is never stale.
 """
 
+from pixelpong.kernels.observing import MAX_ACTIVE as MAX_ACTIVE
 from pixelpong.kernels.optimizer import adam_rows as adam_rows
 from pixelpong.kernels.optimizer import rmsprop as rmsprop
 from pixelpong.kernels.optimizer import sum_of_squares as sum_of_squares
-from pixelpong.kernels.playing import MAX_ACTIVE as MAX_ACTIVE
 from pixelpong.kernels.playing import play_gated as play_gated
 from pixelpong.kernels.playing import play_plain as play_plain
 from pixelpong.kernels.ppo import differentiate as differentiate
 from pixelpong.kernels.ppo import list_steps as list_steps
 from pixelpong.kernels.ppo import sum_rows as sum_rows
+from pixelpong.kernels.records import BEGIN as BEGIN
 from pixelpong.kernels.records import GAME as GAME
+from pixelpong.kernels.records import GAMES as GAMES
 from pixelpong.kernels.records import GATED_STEP as GATED_STEP
 from pixelpong.kernels.records import MAX_INPUTS as MAX_INPUTS
 from pixelpong.kernels.records import NUM_MARKS as NUM_MARKS
+from pixelpong.kernels.records import PLACE as PLACE
 from pixelpong.kernels.records import PLAIN_STEP as PLAIN_STEP
 from pixelpong.kernels.records import STREAM as STREAM
 from pixelpong.kernels.records import unshared as unshared
 from pixelpong.kernels.reinforce import add_rows as add_rows
 from pixelpong.kernels.reinforce import discounted_returns as discounted_returns
 from pixelpong.kernels.reinforce import episode_gradient as episode_gradient
-from pixelpong.kernels.stepping import GAMES as GAMES
 from pixelpong.kernels.stepping import LEAVE as LEAVE
-from pixelpong.kernels.stepping import PLACE as PLACE
 from pixelpong.kernels.stepping import RESET as RESET
 from pixelpong.kernels.stepping import STEPS as STEPS

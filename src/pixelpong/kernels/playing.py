@@ -13,14 +13,13 @@ from numba.extending import register_jitable
 
 from pixelpong.compiling import compiled
 from pixelpong.items import ACTIONS, DOWN, NUM_PIXELS, UP
-from pixelpong.kernels.intrinsics import call_play_frames, lowest_bit, reverse
+from pixelpong.kernels.intrinsics import call_play_frames
+from pixelpong.kernels.observing import find_difference, observe_features
 
 # The NumPy error model: a division that cannot fail needs no check.
 _kernel = compiled(error_model="numpy")
 # A part of kernels, which is compiled with its callers.
 _part: Any = register_jitable(error_model="numpy")
-
-MAX_ACTIVE = 2 * NUM_PIXELS  # the most active inputs that a step of the classic network can have
 
 
 @_part
@@ -103,29 +102,6 @@ def _emulate(game, stream, num_sides, draw):  # type: ignore[no-untyped-def]
 
 
 @_part
-def find_difference(stream, indices, start):  # type: ignore[no-untyped-def]
-    """Write the signed indices of the pixels that changed to ``indices[start:]``, ascending.
-
-    Definition: `pixelpong.env.preprocess.difference`; the sign is encoded as in `Played`. At the
-    first step of an episode nothing is written. `indices` needs room for `MAX_ACTIVE` entries.
-    Returns the end of the written part.
-    """
-    m, end = stream.memory, start
-    now, before = stream.fields[m.newest], stream.fields[1 - m.newest]
-    for word in range(160 if m.steps > 0 else 0):
-        bits = now[word >> 1, word & 1]
-        changed = bits ^ before[word >> 1, word & 1]
-        while changed != 0:
-            place = lowest_bit(changed)
-            is_on = bits >> np.uint64(place) & np.uint64(1)
-            pixel = (word >> 1) * 80 + (word & 1) * 64 + place
-            indices[end] = pixel if is_on else NUM_PIXELS + pixel
-            end += 1
-            changed &= changed - np.uint64(1)
-    return end
-
-
-@_part
 def up_probability(params, indices, start, stop, hidden, t):  # type: ignore[no-untyped-def]
     """Compute the probability of UP for the observation ``indices[start:stop]``.
 
@@ -179,100 +155,6 @@ def _decide_plain(network, stream, side, draw, t):  # type: ignore[no-untyped-de
 
 
 # --- the gated network ------------------------------------------------------------------------
-
-
-@_part
-def list_pixels(field, is_left, pixels):  # type: ignore[no-untyped-def]
-    """List the active pixels of a field, ascending, mirrored for the left side; return a count."""
-    count = 0
-    for word in range(160):
-        bits = field[word >> 1, word & 1]
-        if is_left:  # column x becomes 79 − x
-            first, second = reverse(field[word >> 1, 0]), reverse(field[word >> 1, 1])
-            bits = first >> 48 if word & 1 else first << 16 | second >> 48
-        while bits != 0:
-            pixels[count] = (word >> 1) * 80 + (word & 1) * 64 + lowest_bit(bits)
-            count += 1
-            bits &= bits - np.uint64(1)
-    return count
-
-
-@_part
-def _mark_features(sight, field, is_left, pixels, is_on, found):  # type: ignore[no-untyped-def]
-    """Mark and list the features of a frame, in an order that depends only on the pixels."""
-    cells, geometry = sight
-    num_features, num_offsets, beside = geometry[0], geometry[1], geometry[2:]
-    num_columns, num_shapes = len(beside), cells.shape[1] - 1
-    num_pixels = list_pixels(field, is_left, pixels)
-    if num_pixels > NUM_PIXELS // 2:
-        return 0
-    count = end = base = 0
-    for shape in range(num_shapes + 1):
-        if shape == num_shapes:
-            # The cells that form pairs are stored after the features while needed.
-            count, base, end = end, num_features, num_features
-        for k in range(num_pixels):
-            cell = base + cells[pixels[k], shape]
-            if not is_on[cell]:
-                is_on[cell] = 1
-                found[end] = cell
-                end += 1
-    for i in range(num_features, end):
-        is_on[found[i]] = 0
-        found[i] -= num_features
-    for i in range(num_features, end):
-        row, column = found[i] // num_columns, found[i] % num_columns
-        for j in range(num_features, end):
-            distance = found[j] % num_columns - column
-            if distance > 0:
-                below = row - found[j] // num_columns
-                pair = beside[column + distance] + (distance - 1) * num_offsets + below
-                if not is_on[pair]:
-                    is_on[pair] = 1
-                    found[count] = pair
-                    count += 1
-    return count
-
-
-@_part
-def observe_features(sight, stream, side, seen, indices, start):  # type: ignore[no-untyped-def]
-    """Write the inputs that are 1 for a side (0 is the right one) to ``indices[start:]``.
-
-    Definition: `pixelpong.env.features.observe_features`. Their order depends only on the pixels:
-    the newest frame's features in the order found, those that vanished, the last action.
-
-    Args:
-        sight: [NUM_PIXELS, ·] uint16, `pixelpong.env.features.list_cells_of_pixels`, and
-            int64, `pixelpong.env.features.list_geometry`.
-        stream: `STREAM`.
-        seen: this side's scratch, changed. marks [4, `NUM_MARKS`] uint16: for each of the two
-            frames a 1 at each feature that is on, then for each the list of these; count [1], of
-            the previous frame's features, or −1 if they are not known yet and all marks are 0;
-            pixels [NUM_PIXELS] uint16.
-        indices: [≥ start + MAX_INPUTS] uint16; changed.
-
-    Returns the end of the written part.
-    """
-    (marks, count, pixels), fields, player = seen, stream.fields, stream.sides[side]
-    num_features, end = sight[1][0], start
-    now, before = stream.memory.newest, 1 - stream.memory.newest
-    is_now, is_before = marks[now], marks[before]
-    if count[0] < 0:
-        count[0] = _mark_features(sight, fields[before], side, pixels, is_before, marks[2 + before])
-    num_now = _mark_features(sight, fields[now], side, pixels, is_now, marks[2 + now])
-    for k in range(num_now):
-        feature = marks[2 + now, k]
-        indices[end] = feature if is_before[feature] else num_features + feature
-        end += 1
-    for k in range(count[0]):
-        feature = marks[2 + before, k]
-        is_before[feature] = 0
-        if not is_now[feature]:
-            indices[end] = 2 * num_features + feature
-            end += 1
-    indices[end] = 3 * num_features + player.last_action
-    count[0] = num_now
-    return end + 1
 
 
 @_part

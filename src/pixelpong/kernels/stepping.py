@@ -1,7 +1,8 @@
 """Steps of many games at once for `pixelpong.faces.envs`, in compiled code without Python's lock.
 
 Each thread plays its share of the games, one after the other, on two machines of its own. A game is
-a row in a few arrays (`PLACE` and what it shows), so a state is a copy of these rows.
+a row in a few arrays (`PLACE` and what it shows), so a state is a copy of these rows. A step of a
+share is one call, which Python cannot interrupt, and it is noted there that it was played.
 
 The picture "atari" is that of ale-py's ``AtariVectorEnv``, to the bit: the maximum of a step's last
 two frames in grey or in colour, made smaller by averaging areas as OpenCV does, in float32 and in
@@ -23,47 +24,6 @@ _kernel = compiled(error_model="numpy")
 _part: Any = register_jitable(error_model="numpy")
 
 RESET, LEAVE = -1, -2  # in place of a move: begin an episode, show the last observation again
-
-PLACE = np.dtype(
-    [
-        ("seed", np.int64),
-        ("episode", np.int64),  # of the seed, from 0 on
-        ("steps", np.int64),  # of the episode
-        ("is_on", np.int64),  # 0 once the episode has ended
-        ("held", np.int64, 2),  # the actions that the console holds: the right side's, the left's
-        ("waits", np.int64),  # frames without a press with which the next episode begins
-        ("num_frames", np.int64),  # of the episode, without those with which it began
-        ("episode_frames", np.int64),  # with them
-        ("total_frames", np.int64),  # since it was seeded
-        ("newest", np.int64),  # which of its pictures or fields is the newest
-        ("points", np.int64, 2),  # won and lost by the right side
-        ("may_end", np.int64),  # 1 if the next step may be the last
-        ("reward", np.int64),  # of the last step, as all that follows
-        ("is_over", np.int64),
-        ("is_cut", np.int64),  # it reached the limit of frames
-        ("fault", np.int64),  # negative if the console met something not covered
-    ]
-)
-"""A game between two steps, besides its console and what it shows."""
-
-GAMES = np.dtype(
-    [
-        # Addresses: the console's compiled function; this thread's machines and actions.
-        ("play_frames", np.int64),
-        ("machine", np.int64, 2),
-        ("actions", np.int64),
-        # The rules.
-        ("fewest_frames", np.int64),  # of a step
-        ("most_frames", np.int64),
-        ("max_frames", np.int64),  # of an episode
-        ("sticky", np.float64),  # probability that a frame keeps the held action
-        ("first_action", np.int64),  # an action for the first frame of an episode, or −1
-        ("no_action", np.int64),  # of a side that presses nothing
-        ("num_sides", np.int64),
-        ("draws_pictures", np.int64),  # 1 if the console draws pictures, 0 if it draws fields
-        ("takes_two", np.int64),  # 1 if it takes the pictures of the last two frames of a step
-    ]
-)
 
 
 @_part
@@ -94,21 +54,26 @@ def _emulate(g, place, which, first, count):  # type: ignore[no-untyped-def]
 
 
 @_part
-def _begin(g, place, console, start, machine, actions):  # type: ignore[no-untyped-def]
-    """Begin an episode."""
-    machine[: len(start)] = start
-    place.is_on = 1
-    place.reward = place.is_over = place.is_cut = place.may_end = place.fault = 0
-    place.steps = place.num_frames = place.episode_frames = 0
-    place.points[:] = 0
+def _begin(g, place, console, begin, start, machine, actions):  # type: ignore[no-untyped-def]
+    """Begin an episode; what happens in its opening frames does not count."""
+    place.seed, place.episode, place.is_on = begin.seed, begin.episode, 1
+    if place.episode == 0:
+        place.total_frames = 0
+    place.steps = place.num_frames = place.fault = 0
     fires = g.first_action >= 0
-    count = max(place.waits, fires)
+    count = max(begin.waits, fires)
     actions[:count] = g.no_action | g.no_action << 4 * (g.num_sides - 1)
     place.held[:] = g.no_action
     if fires:
         actions[0] = g.first_action
         place.held[0] = g.first_action if count == 1 else g.no_action
-    _emulate(g, place, 0, 0, count)
+    played, place.is_over = 0, 1
+    while place.is_over:  # a game may end in the opening frames: then another begins, as in ALE
+        machine[: len(start)] = start
+        place.is_over = place.may_end = place.episode_frames = 0
+        played += _emulate(g, place, 0, played, count - played)
+    place.reward = place.is_cut = 0
+    place.points[:] = 0
     place.may_end |= g.max_frames <= g.most_frames
     console[:] = machine[: len(console)]
 
@@ -132,7 +97,7 @@ def _play(g, place, console, move, draws, machines, actions):  # type: ignore[no
                 held = move[side]
             actions[k] |= held << 4 * side
         place.held[side] = held
-    place.reward = place.is_cut = 0
+    place.reward = place.is_over = place.is_cut = place.fault = 0
     place.steps += 1
     early = g.takes_two and count == wanted and wanted > 1
     place.num_frames += _emulate(g, place, 0, 0, count - early)
@@ -143,7 +108,7 @@ def _play(g, place, console, move, draws, machines, actions):  # type: ignore[no
         place.num_frames += _emulate(g, place, 1, count - 1, 1)
     console[:] = machines[which][:size]
     place.is_cut = place.num_frames >= g.max_frames and not place.is_over
-    place.is_on = 1 - (place.is_over | place.is_cut)
+    place.is_on = not (place.is_over or place.is_cut or place.fault)
     place.may_end |= place.num_frames + g.most_frames >= g.max_frames
     return 2 if place.is_on else taken, which
 
@@ -326,34 +291,64 @@ def _write_signs(now, before, out):  # type: ignore[no-untyped-def]
 def _make_step(see: Any, show: Any) -> Any:
     """Make the kernel for one kind of observation."""
 
+    @_part
+    def observe(place, i, taken, which, seen, view, out):  # type: ignore[no-untyped-def]
+        """See what a game shows after a step, of which `_play` has returned `taken` and `which`."""
+        frames = seen[3]
+        see(place, i, taken, which, seen, view)
+        for y in range(frames.shape[1] if len(frames) else 0):
+            _copy(seen[0][which][y], frames[i, y])
+        show(place, i, seen, view, out)
+
     @_kernel
-    def step(games, moves, draws, start, thread, out, first, last):  # type: ignore[no-untyped-def]
-        """Play a step of the games from `first` up to `last`, or begin their next episodes.
+    def step(games, orders, start, thread, results, done):  # type: ignore[no-untyped-def]
+        """Play a step of a thread's share of the games, or begin their next episodes.
 
         Args:
-            games: [N] `PLACE`, and the consoles' states [N, ·] uint8, changed.
-            moves: [N, sides] int64 actions of the console; or RESET or LEAVE in the first column.
-            draws: [N, ·, sides × width], numbers in [0, 1): a row for each step, as in
-                `pixelpong.kernels.playing`.
+            games: [N] `PLACE`, the consoles' states [N, ·] uint8, and the memory of the left side's
+                networks [N or 0, ·] uint8; changed.
+            orders: moves [N, sides], int64 actions of the console; or RESET or LEAVE in the first
+                column. [N] `BEGIN`. Draws [N, ·, sides × width], numbers in [0, 1): a row for each
+                step, as in `pixelpong.kernels.playing`. What the left side's networks remember
+                after their moves, as in `games`.
             start: [·] uint8, a machine at the start of a game.
             thread: of this thread, changed: [1] `GAMES`; two machines, [·] uint8; the actions of a
                 step's frames, [·] uint8; what is seen of the games; what is shown.
-            out: [N, …], the observations.
+            results: changed. The observations [N, …]; those with which episodes ended, of games in
+                which the next one has begun; rewards [N] float64; whether it was over, and cut off,
+                [N] bool; `total_frames` and `episode_frames` [N] int32.
+            done: [shares] bool, set for this share. If it was, this step was played before, and
+                nothing is done.
         """
-        (places, consoles), (rules, machines, actions, seen, view) = games, thread
-        g, frames = rules[0], seen[3]
-        for i in range(first, last):
+        (rules, machines, actions, seen, view) = thread
+        g = rules[0]
+        if done[g.share]:
+            return
+        (places, consoles, memories), (moves, begins, draws, remembered) = games, orders
+        out, final, rewards, is_over, is_cut, total_frames, episode_frames = results
+        for i in range(g.first, g.last):
             place, console, taken, which = places[i], consoles[i], 2, 0
-            if moves[i, 0] != LEAVE:
+            if moves[i, 0] == LEAVE:
+                show(place, i, seen, view, out)
+            else:
                 if moves[i, 0] == RESET:
-                    _begin(g, place, console, start, machines[0], actions)
+                    _begin(g, place, console, begins[i], start, machines[0], actions)
+                    memories[i : i + 1] = 0
                 else:
                     row = draws[i, place.steps % draws.shape[1]]
                     taken, which = _play(g, place, console, moves[i], row, machines, actions)
-                see(place, i, taken, which, seen, view)
-                for y in range(frames.shape[1] if len(frames) else 0):
-                    _copy(seen[0][which][y], frames[i, y])
-            show(place, i, seen, view, out)
+                    if len(memories):
+                        _copy(remembered[i], memories[i])
+                observe(place, i, taken, which, seen, view, out)
+                rewards[i] = place.reward
+                is_over[i], is_cut[i] = place.is_over != 0, place.is_cut != 0
+                if g.goes_on and place.is_over | place.is_cut:
+                    show(place, i, seen, view, final)
+                    _begin(g, place, console, begins[i], start, machines[0], actions)
+                    memories[i : i + 1] = 0
+                    observe(place, i, 2, 0, seen, view, out)
+            total_frames[i], episode_frames[i] = place.total_frames, place.episode_frames
+        done[g.share] = True
 
     return step
 

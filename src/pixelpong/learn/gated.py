@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from pixelpong.items import Params
 
 NUM_OUTPUTS = 4
-# Approximate number of inputs that are 1 at a step, which sets the first layer's scale.
+# Sets the first layer's scale: a round number above the 75 to 80 inputs that are 1 at a step.
 _TYPICAL_INPUTS = 100
 
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from pixelpong.errors import CheckpointError, RunError, refusing, warn
 from pixelpong.run.arrays import Arrays, decode_arrays, encode_arrays, read_card
-from pixelpong.run.files import NumberedFiles
+from pixelpong.run.files import read_file
+from pixelpong.run.numbered import NumberedFiles
 from pixelpong.schema import Count, Return, convert, decode
 
 KEEP_LAST = 2  # during a training; after a win only the last is kept, see `CheckpointStore.thin`
@@ -45,6 +47,7 @@ class _Card:
     update: Count
     score: Return | None
     score_of: str
+    run: str = ""  # the mark of the run
 
 
 class CheckpointStore(NumberedFiles):
@@ -56,12 +59,15 @@ class CheckpointStore(NumberedFiles):
         self.thin(checkpoint.update, KEEP_LAST)
 
     def load(self, update: int) -> Checkpoint:
-        """Read one checkpoint and check it against its hash."""
+        """Read one checkpoint, and check its hash, and that it is of this run and update."""
         path = self.path(update)
         with refusing(f"cannot use the checkpoint {path}", CheckpointError):
-            arrays, card = decode_arrays(path.read_bytes())
-            if (found := convert(card, _Card).update) != update:
-                raise ValueError(f"it is of update {found}")
+            arrays, card = decode_arrays(read_file(path, self.limit))
+            facts = convert(card, _Card)
+            if facts.update != update:
+                raise ValueError(f"it is of update {facts.update}")
+            if self.history is not None and not self.history.has(update, facts.run):
+                raise ValueError("it is of another run, with another seed or other options")
             return Checkpoint(arrays, card)
 
     def is_sound(self, update: int) -> bool:
@@ -70,20 +76,25 @@ class CheckpointStore(NumberedFiles):
             return self.load(update).update == update
         return False
 
-    def load_latest(self) -> Checkpoint:
-        """Load the newest sound checkpoint; warn about each damaged one that is skipped."""
+    def load_latest(self, check: Callable[[Checkpoint], object] = lambda _: None) -> Checkpoint:
+        """Load the newest sound checkpoint; warn about each that is skipped.
+
+        `check` may raise a `CheckpointError`, as for a damaged one.
+        """
         tried: set[int] = set()
         while untried := set(self.updates()) - tried:  # a training may be running
             update = max(untried)
             tried.add(update)
             try:
-                return self.load(update)
+                found = self.load(update)
+                check(found)
+                return found
             except CheckpointError as error:
                 if os.path.lexists(self.path(update)):  # it has not just been removed
                     warn(f"{error}; trying another checkpoint")
-        found = f"only {len(tried)} damaged" if tried else "none at all"
+        what = f"only {len(tried)} that cannot be used" if tried else "none at all"
         advice = "put a copy of one there, or start a new run"
-        raise CheckpointError(f"There is no sound checkpoint in {self.folder}, {found}; {advice}.")
+        raise CheckpointError(f"There is no sound checkpoint in {self.folder}, {what}; {advice}.")
 
     def thin(self, update: int, keep_last: int) -> None:
         """Remove checkpoints after `update`, which a resume skipped as damaged, and all but the

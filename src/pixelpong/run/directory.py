@@ -10,7 +10,7 @@
       failure.json     the error that ended the last training, if one did
       run.lock         held by the training that writes here
 
-Readers take no lock.
+Readers take no lock. Which of these may be links, and what is opened at all: `pixelpong.run.files`.
 """
 
 from __future__ import annotations
@@ -20,27 +20,33 @@ import copy
 import hashlib
 import itertools
 import json
-import os
 import re
 import shlex
-import sys
-import time
+import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from pixelpong.config import Config, differences
+from pixelpong.config import OPTIONS, Config, differences
 from pixelpong.errors import MAX_GOT, ConfigError, RunError, on_one_line, refusing, warn
 from pixelpong.machine import collect_versions, describe_machine
 from pixelpong.run.checkpoints import CheckpointStore
-from pixelpong.run.files import NumberedFiles, write_whole
+from pixelpong.run.files import gone, read_file, require_no_link, write_whole
 from pixelpong.run.lines import LineFile
-from pixelpong.schema import decode, encode
+from pixelpong.run.locks import LOCK_FILE, Lock
+from pixelpong.run.locks import is_live as is_live
+from pixelpong.run.locks import lock_folder as lock_folder
+from pixelpong.run.numbered import History, NumberedFiles, make_mark
+from pixelpong.schema import Count, convert, decode, encode
 
 FORMAT = 1
 RUNS_FOLDER = Path("runs")
+CONFIG_FILE = "config.json"
+CONFIG_LIMIT = 1 << 20  # bytes; a thousand changes fit in
 FAILURE_FILE = "failure.json"
-LOCK_SECONDS = 1  # how long a training waits for its lock
+FAILURE_LIMIT = 1 << 16
+KEPT_OPTIONS = ("seed", "algorithm", "hidden", "dtype")  # that a run which has begun keeps
 
 
 class RunDirectory:
@@ -49,10 +55,12 @@ class RunDirectory:
     def __init__(self, path: Path) -> None:
         """Open it; raise a `RunError` if it is not a run or is damaged."""
         self.path = path
-        content, self.config = _read_config(path)
-        self.versions, self.machine = content["versions"], content["machine"]
-        self.checkpoints = CheckpointStore(path / "checkpoints")
-        self.agents = NumberedFiles(path / "agents")
+        _, about, self.config = _read_config(path)
+        self.versions, self.machine = about.versions, about.machine
+        limit = _largest_file(self.config)
+        self.checkpoints = CheckpointStore(path / "checkpoints", about.history, limit)
+        self.agents = NumberedFiles(path / "agents", about.history, limit)
+        self._lock: Lock | None = None  # while this process trains here
         self.metrics = LineFile(path / "metrics.jsonl")
         self.episodes = LineFile(path / "episodes.jsonl")
         self.evaluations = LineFile(path / "evaluations.jsonl")
@@ -62,14 +70,18 @@ class RunDirectory:
     def create(cls, path: Path | None, config: Config) -> RunDirectory:
         """Make a new run directory, by default the next free ``runs/PRESET-NNN``."""
         path = make_folder(path, config.preset)
-        about = {"versions": collect_versions(), "machine": describe_machine()}
+        about: dict[str, Any] = {"versions": collect_versions(), "machine": describe_machine()}
+        own = {name: getattr(config, name) for name, it in OPTIONS.items() if not it.is_free}
+        about |= {"mark": make_mark(own)}
         try:
             _write_config(path, {"format": FORMAT, "config": vars(config)} | about)
+            run = cls(path)
+            for file in run.line_files:
+                file.cut_back(0)
         except RunError:
-            with contextlib.suppress(OSError):
-                path.rmdir()  # so that the name is free once there is room again
+            shutil.rmtree(path, ignore_errors=True)  # the name is free once there is room again
             raise
-        return cls(path)
+        return run
 
     @property
     def has_begun(self) -> bool:
@@ -83,30 +95,91 @@ class RunDirectory:
         return sorted({*self.checkpoints.updates(), *self.agents.updates()})
 
     def with_config(self, config: Config) -> RunDirectory:
-        """A copy of this run with `config`; only `write_config` writes that to disk."""
-        changed = copy.copy(self)
-        changed.config = config
-        return changed
+        """A copy of this run with `config`; only `write_config` writes that to disk.
+
+        The network and the seed of a run that has begun cannot change.
+        """
+        changed = {name: differences(self.config, config).get(name) for name in KEPT_OPTIONS}
+        told = [f"--{name} {it[0]}, not {it[1]}" for name, it in changed.items() if it]
+        if told and self.has_begun:
+            advice = "leave it out, or train a new run with it"
+            raise ConfigError(f"{self.path} was begun with {', '.join(told)}; {advice}.")
+        copied = copy.copy(self)
+        copied.config = config
+        return copied
+
+    @property
+    def mark(self) -> str:
+        """What each file of this run that has a card bears in it, see `History`."""
+        assert self.agents.history is not None
+        return self.agents.history.current
 
     def write_config(self, update: int) -> None:
         """Write the configuration if it has changed; the caller must hold the lock.
 
-        Changes that affect the result are recorded together with the current `update`.
+        Changes that affect the result are recorded together with the current `update`. Those after
+        it belong to updates that are lost, so they are recorded anew.
         """
-        content, before = _read_config(self.path)
-        if before == self.config:
-            return
+        content, about, before = _read_config(self.path)
+        kept = [change for change in about.changes if change["update"] <= update]
+        lost = [change for change in about.changes if change["update"] > update]
+        for change in reversed(lost):
+            old = {name: values[0] for name, values in change.items() if name != "update"}
+            before = before.updated(old, CONFIG_FILE)
         if changed := differences(before, self.config):
-            content["changes"] = [*content.get("changes", ()), {"update": update, **changed}]
-        _write_config(self.path, content | {"config": vars(self.config)})
+            kept.append({"update": update, **changed})
+        new = content | {"config": vars(self.config)}
+        if kept or lost:
+            new["changes"] = kept
+        if encode(new) != encode(content):
+            _write_config(self.path, new)
+        self._read_history()
 
-    def lock(self) -> BinaryIO:
+    def _read_history(self) -> None:
+        _, about, _ = _read_config(self.path)
+        self.checkpoints.history = self.agents.history = about.history
+
+    # ---- a training that writes here
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[Lock]:
         """Let only this process write here; see `lock_folder`."""
-        return lock_folder(self.path)
+        with lock_folder(self.path) as self._lock:
+            self._read_history()  # another process may have continued the run since it was opened
+            yield self._lock
+
+    def require_ours(self) -> None:
+        """Raise a `RunError` if the run was removed, emptied or replaced since it was locked."""
+        assert self._lock is not None
+        self._lock.require_held()
+        if not (self.path / CONFIG_FILE).exists():
+            raise gone(self.path)
+
+    def require_writable(self) -> None:
+        """Refuse, before anything is written, files that a training must not write to."""
+        names = CONFIG_FILE, FAILURE_FILE, LOCK_FILE, *(file.path.name for file in self.line_files)
+        for name in names:
+            with refusing(f"cannot write to {self.path / name}", RunError, "remove it"):
+                require_no_link(self.path / name)
+        for folder in (self.checkpoints, self.agents):
+            folder.require_own()
+
+    def cut_back(self, update: int) -> int:
+        """Remove everything after `update`, make what is missing; return the updates lost."""
+        self.checkpoints.make_folder()
+        with contextlib.suppress(RunError):  # a training goes on without agents, and says so
+            self.agents.make_folder()
+        self.checkpoints.cut_back(update)
+        self.agents.cut_back(update)
+        for file in (self.episodes, self.evaluations):
+            file.cut_back(update)
+        return self.metrics.cut_back(update)  # it has one line per update
 
     @contextlib.contextmanager
     def noting_failure(self) -> Iterator[None]:
         """While inside, record any error in the run, for its summary."""
+        assert self._lock is not None
+        self._lock.is_kept = True
         file = self.path / FAILURE_FILE
         with contextlib.suppress(OSError):
             file.unlink()  # of the previous training
@@ -115,8 +188,16 @@ class RunDirectory:
         except Exception as error:
             content = encode({"error": on_one_line(str(error) or type(error).__name__)[:MAX_GOT]})
             with contextlib.suppress(RunError):  # the disk itself may have failed
+                self.require_ours()
                 write_whole(file, content)
             raise
+
+    def read_failure(self) -> str:
+        """The error that ended the last training; "" if there was none."""
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            content = read_file(self.path / FAILURE_FILE, FAILURE_LIMIT)
+            return decode(content, dict[str, str])["error"]
+        return ""
 
     def warn_of_other_machine(self) -> None:
         """Warn if the machine or the libraries differ, because the bits depend on them."""
@@ -124,48 +205,9 @@ class RunDirectory:
         changed = [f"{k} {there.get(k)} → {it}" for k, it in here.items() if it != there.get(k)]
         if changed:
             warn(
-                f"this run was started elsewhere ({'; '.join(changed)}): it continues, but the "
-                "same bits as without a break are no longer promised"
+                f"this run was started elsewhere ({'; '.join(changed)[:MAX_GOT]}): it continues, "
+                "but the same bits as without a break are no longer promised"
             )
-
-
-def lock_folder(path: Path) -> BinaryIO:
-    """Let only this process write to a folder, until the returned file is closed."""
-    with refusing(f"cannot write to {path}", RunError, "check its permissions"):
-        file = (path / "run.lock").open("a+b", buffering=0)
-    for _ in range(LOCK_SECONDS * 100):  # `is_live` may hold it for a moment
-        if _can_lock(file, exclusive=True):
-            break
-        time.sleep(0.01)
-    else:
-        file.seek(0)
-        owner = file.read(20).strip().decode("ascii", "replace") or "unknown"
-        file.close()
-        what = f"Process {owner} is training in {path}; wait for it, or stop it."
-        raise RunError(on_one_line(what))
-    with contextlib.suppress(OSError):  # a full disk has no room to name the owner
-        file.truncate(0)
-        file.write(b"%d\n" % os.getpid())
-    return file
-
-
-def is_live(path: Path) -> bool:
-    """Whether a training is writing to a run directory; none can begin during this call."""
-    with contextlib.suppress(OSError), (path / "run.lock").open("rb") as file:
-        return not _can_lock(file, exclusive=False)
-    return False
-
-
-def _can_lock(file: BinaryIO, *, exclusive: bool) -> bool:
-    """Lock a file until it is closed, alone or with others; False if another has it."""
-    if sys.platform == "win32":
-        return True
-    import fcntl
-
-    with contextlib.suppress(OSError):
-        fcntl.flock(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-        return True
-    return False
 
 
 def make_folder(path: Path | None, name: str, command: str = "resume") -> Path:
@@ -192,25 +234,58 @@ def make_folder(path: Path | None, name: str, command: str = "resume") -> Path:
     return place
 
 
-def _read_config(path: Path) -> tuple[dict[str, Any], Config]:
-    """The content of ``config.json``, checked against its hash, and the configuration in it."""
-    file = path / "config.json"
+@dataclass(frozen=True)
+class _About:
+    """What ``config.json`` says besides the options."""
+
+    versions: dict[str, str]
+    machine: dict[str, str]
+    mark: str = ""  # of the options at first
+    # Later changes of options, as name → (old, new), each with the update after which they hold.
+    changes: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def history(self) -> History:
+        """The marks of the run: each change makes a new one."""
+        marks = [(0, self.mark)]
+        for change in self.changes:
+            marks.append((convert(change["update"], Count), make_mark(change, marks[-1][1])))
+        return History(tuple(marks))
+
+
+def _read_config(path: Path) -> tuple[dict[str, Any], _About, Config]:
+    """The content of ``config.json``, checked against its hash, and what it says."""
+    file = path / CONFIG_FILE
     with refusing(f"cannot read the configuration {file}", RunError, "is it a run?"):
-        content = decode(file.read_bytes(), dict[str, Any])
+        content = decode(read_file(file, CONFIG_LIMIT), dict[str, Any])
         if (found := content.get("format")) != FORMAT:
             raise ValueError(f"it has format {str(found)[:20]}, which another version wrote")
         if content.pop("sha256", None) != _hash_of(content):
             raise ValueError("it is damaged: its SHA-256 differs")
+        options = convert(content["config"], dict[str, Any])
+        if unknown := options.keys() - OPTIONS.keys():
+            raise ValueError(f"another version wrote it, with the option {min(unknown)[:40]}")
+        about = convert(content, _About)
+        about.history  # noqa: B018 - it checks the changes
         try:
-            return content, Config().updated(content["config"], str(file))
+            return content, about, Config().updated(options, str(file))
         except ConfigError as error:
             raise ValueError(str(error)) from error
 
 
 def _write_config(path: Path, content: dict[str, Any]) -> None:
     text = json.dumps(content | {"sha256": _hash_of(content)}, indent=1) + "\n"
-    write_whole(path / "config.json", text.encode())
+    write_whole(path / CONFIG_FILE, text.encode())
 
 
 def _hash_of(content: dict[str, Any]) -> str:
     return hashlib.sha256(encode(content)).hexdigest()
+
+
+def _largest_file(config: Config) -> int:
+    """A size in bytes that no checkpoint of this configuration exceeds.
+
+    Each of at most 2**16 inputs has two numbers of 8 bytes per hidden unit, each with two more for
+    the optimizer; everything else takes less than 2**26 bytes.
+    """
+    return (config.hidden << 16) * 2 * 8 * 3 + (1 << 26)

@@ -6,17 +6,22 @@ import contextlib
 import errno
 import json
 import os
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from io import FileIO
+from io import BufferedReader, FileIO
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pixelpong.errors import RunError, number_of, refusing
+from pixelpong.run.files import open_to_read, open_to_write
 from pixelpong.run.words import signed
-from pixelpong.schema import Count, Meta, Return, Seconds, decode
+from pixelpong.schema import Count, Meta, Return, Seconds, convert, decode
 
+FILE_LIMIT = 1 << 32  # bytes of a file, some six million updates
+LINE_LIMIT = 1 << 24  # bytes of a line: an evaluation of two million games
+BLOCK = 1 << 16  # bytes that are read at a time
+_KEPT = 1 << 12  # bytes of the last line by which a file is known again
 MIN_GAMES = 10  # with fewer, no interval is shown
 TOO_FEW = "too few games for an interval"
 
@@ -146,37 +151,119 @@ class LineFile:
 
     def read(self, kind: Any = dict[str, Any]) -> Iterator[Any]:
         """The lines, each as a `kind`; damaged or incomplete lines and misfits are left out."""
-        return (line for _, line in self._scan(kind) if line is not None)
+        found = (read_line(each.raw, kind) for each in self._scan())
+        return (line for line in found if line is not None)
+
+    def last(self, kind: Any = Line) -> Any:
+        """The last line that is a `kind`; None if there is none."""
+        return next(iter(deque(self.read(kind), 1)), None)
 
     def cut_back(self, update: int) -> int:
         """Remove the lines after `update`, and return the number of whole lines removed.
 
-        Damaged lines in between stay, so that no good line after them is lost.
+        Damaged lines in between stay, so that no good line after them is lost. A file that is
+        missing is made.
         """
-        found = [(end, line.update) for end, line in self._scan(Line) if line is not None]
-        end = max((end for end, of in found if of <= update), default=0)
-        with self._open() as file:
+        end = lost = 0
+        for each in self._scan():
+            line = read_line(each.raw, Line)
+            if line is not None and line.update <= update:
+                end = each.end
+            elif line is not None:
+                lost += 1
+        with self._open(create=True) as file:
             file.truncate(end)
-        return sum(of > update for _, of in found)
+        return lost
 
     @contextlib.contextmanager
-    def _open(self) -> Iterator[FileIO]:
-        advice = "make room there; or if the run was deleted, train again"
-        with refusing(f"cannot write to {self.path}", RunError, advice):
-            with self.path.open("ab", buffering=0) as file:
+    def _open(self, *, create: bool = False) -> Iterator[FileIO]:
+        with refusing(f"cannot write to {self.path}", RunError, "make room there"):
+            with open_to_write(self.path, create=create) as file:
                 yield file
 
-    def _scan(self, kind: Any) -> Iterator[tuple[int, Any]]:
-        """Yield the end of each whole line, and its content or None if it is damaged."""
-        is_new = contextlib.suppress(FileNotFoundError)
-        with refusing(f"cannot read {self.path}", RunError, "check the disk"), is_new:
-            with self.path.open("rb") as file:
-                end = 0
-                for raw in file:
-                    end += len(raw)
-                    line = None
-                    with contextlib.suppress(ValueError):
-                        decode(raw, Line)
-                        line = decode(raw, kind)
-                    if raw.endswith(b"\n"):
-                        yield end, line
+    def _scan(self) -> Iterator[RawLine]:
+        return (each for each in Tail(self.path).read_on() if each is not None)
+
+
+def read_line(raw: bytes, kind: Any) -> Any:
+    """The content of a line as a `kind`, which may be a dict; None if it is damaged or a misfit."""
+    with contextlib.suppress(ValueError):
+        line = decode(raw, kind)
+        if isinstance(line, dict):
+            convert(line, Line)
+        else:
+            decode(raw, Line)  # its update may be missing
+        return line
+    return None
+
+
+class RawLine(NamedTuple):
+    """A whole line of a file."""
+
+    raw: bytes  # with its line break; empty if the line is too long to be one of ours
+    end: int  # the position in the file after it
+
+
+class Tail:
+    """Reads a file of lines, and each time reads on from where the last reading ended.
+
+    Nothing is read twice but the last line, by which a file is known again: one that was cut back,
+    replaced, or changed in any other way is read anew. Half a line at the end waits for its rest.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Begin before the first line of `path`, which need not exist."""
+        self._path = path
+        self._begin()
+
+    def _begin(self) -> None:
+        self._end, self._last = 0, b""
+        self._stamp: tuple[int, ...] = ()  # of the file, when it was last read
+
+    def read_on(self) -> Iterator[RawLine | None]:
+        """Yield the whole lines since the last reading; None means that all are read anew."""
+        with refusing(f"cannot read {self._path}", RunError, "check the disk"):
+            try:
+                file = open_to_read(self._path)
+            except FileNotFoundError:
+                if self._end:
+                    self._begin()
+                    yield None
+                return
+            with file:
+                stamp = stamp_of(os.fstat(file.fileno()))
+                if stamp == self._stamp:
+                    return
+                if self._end and not self._is_continued(file, stamp):
+                    self._begin()
+                    yield None
+                yield from self._read(file, stamp[1])
+                self._stamp = stamp  # not before everything was taken
+
+    def _is_continued(self, file: FileIO, stamp: tuple[int, ...]) -> bool:
+        """Whether a file that has changed has only grown since the last reading."""
+        if stamp[:1] != self._stamp[:1] or stamp[1] <= self._stamp[1]:
+            return False
+        file.seek(self._end - len(self._last))
+        return file.read(len(self._last)) == self._last
+
+    def _read(self, file: FileIO, size: int) -> Iterator[RawLine]:
+        """The whole lines up to `size`, from the end of the last reading."""
+        if size > FILE_LIMIT:
+            raise ValueError(f"it has more than {FILE_LIMIT} bytes")
+        file.seek(self._end)
+        buffered, at, is_long = BufferedReader(file, BLOCK), self._end, False
+        while raw := buffered.readline(min(size - at, LINE_LIMIT)):
+            at += len(raw)
+            if not raw.endswith(b"\n"):
+                is_long = True  # or it is half a line, at the end
+                continue
+            self._end, self._last = at, raw[-_KEPT:]
+            yield RawLine(b"" if is_long else raw, at)
+            is_long = False
+        buffered.detach()
+
+
+def stamp_of(file: os.stat_result) -> tuple[int, int, int]:
+    """What tells that a file has changed: inode, size and time."""
+    return file.st_ino, file.st_size, file.st_mtime_ns

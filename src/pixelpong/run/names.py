@@ -30,7 +30,7 @@ TAKEN = (
 def require_new_name(name: str) -> None:
     """Refuse a name for a new run that commands would misunderstand or not accept."""
     plain = r"(?!-|\.*$|sweep-\d+$)[^@/\x00-\x1f\x7f-\x9f]+(?<!\.safetensors)"
-    if not re.fullmatch(plain, name) or name in TAKEN:
+    if not re.fullmatch(plain, name) or name in TAKEN or name != name.strip():
         advice = "choose one with no other meaning, such as fast-wide"
         raise ConfigError(f"{name!r} cannot be the name of a run; {advice}")
 
@@ -41,24 +41,29 @@ def find_run(word: str | Path, others: Iterable[str] = ()) -> Path:
     `others` are words that the caller also accepts; an error suggests them.
     """
     if not isinstance(word, str | Path) or not str(word):  # Path("") is the current folder
-        got = "an empty name" if word == "" else repr(word)
-        raise RunError(expected("a run directory", got, "name a run"))
+        if word == "":
+            raise RunError("The name of the run is empty.")
+        raise RunError(expected("a run directory", repr(word), "name a run"))
     if word == LATEST:
         for run in list_runs(RUNS_FOLDER):
             with contextlib.suppress(OSError):
                 if (run / "metrics.jsonl").stat().st_size > 0:
                     return run
-        raise RunError(f"No run in {RUNS_FOLDER} has an update yet; train one: pixelpong train")
+        what = f"No run in {RUNS_FOLDER}/ has finished an update yet"
+        raise RunError(f"{what}; train one: pixelpong train")
     path = Path(word)
     for each in (path, RUNS_FOLDER / word):
         if is_run(each):
             return each
     folder = path if os.path.isdir(path) else RUNS_FOLDER
     names = [run.name for run in list_runs(folder)]
-    listed = ", ".join(names[:MAX_LISTED]) + ", and others" * (len(names) > MAX_LISTED)
-    advice = "check its name" + f"; the runs in {folder} are {listed}" * bool(names)
+    listed = ", ".join(names[:MAX_LISTED])
+    if len(names) > MAX_LISTED:
+        listed += f", and {len(names) - MAX_LISTED} more"
+    advice = "check its name" + (f"; the runs in {folder} are {listed}" if names else "")
     advice = did_you_mean(path.name, [LATEST, *others, *names], advice)
-    raise RunError(on_one_line(f"{str(path)[:MAX_GOT]} is not a run directory; {advice}"))
+    what = "not a run, an agent or an agent's file" if others else "not a run directory"
+    raise RunError(on_one_line(f"{str(path)[:MAX_GOT]} is {what}; {advice}"))
 
 
 def list_runs(folder: Path) -> list[Path]:

@@ -13,8 +13,8 @@ A run has three returns, each with its own name:
 
 It has two times: *training*, without evaluations, and *total*, with them; neither counts breaks.
 
-A record shows the files at one moment. A file is read again, as a whole, only if it has changed.
-Damaged lines are left out. Checkpoints are counted but not read, so hundreds of runs take a second.
+A record shows the files at one moment. A file that has grown is read on from where the last reading
+ended. Damaged lines are left out. Checkpoints are not read, so hundreds of runs take a second.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import functools
 import hashlib
 import math
 import os
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -34,10 +35,11 @@ from numpy.typing import NDArray
 from pixelpong.config import OPTIONS, Config
 from pixelpong.errors import MAX_GOT, PixelpongError, on_one_line
 from pixelpong.run.directory import FAILURE_FILE, RunDirectory, is_live
-from pixelpong.run.lines import Evaluation, Line
+from pixelpong.run.lines import Evaluation, Line, stamp_of
 from pixelpong.run.names import last_change, list_runs
+from pixelpong.run.table import Rows, Seen, Table
 from pixelpong.run.words import describe_times, signed
-from pixelpong.schema import Figure, decode, encode
+from pixelpong.schema import encode
 
 STATES = (
     TRAINING := "training",  # a process is training it
@@ -57,7 +59,9 @@ _LISTED = (
     "total_seconds", "bytes", "modified",
 )  # fmt: skip
 
-_MetricsLine = dict[str, Figure | dict[str, Figure | None] | None]
+# Of the runs that are kept in memory, a row being some 300 bytes.
+MAX_RUNS = 5_000
+MAX_ROWS = 3_000_000
 
 
 class Record:
@@ -65,19 +69,21 @@ class Record:
 
     run: RunDirectory | None = None  # None if it is damaged
     problem = ""  # the error that ended its last training, or the reason why it cannot be read
-    rows: tuple[dict[str, Any], ...] = ()  # of the metrics, with those of ``timing``
     evaluations: tuple[Evaluation, ...] = ()
 
-    def __init__(self, path: Path) -> None:
-        """Read the run; if it is damaged, nothing is raised, and `problem` says why."""
+    def __init__(self, path: Path, seen: Seen | None = None) -> None:
+        """Read the run; if it is damaged, nothing is raised, and `problem` says why.
+
+        `seen` has what was read of it before, and then also what is read now.
+        """
         self.path, self.is_live = path, is_live(path)  # whether a process trains it
         self.modified = last_change(path)  # in seconds since 1970
+        self.rows = Rows(Table())  # of the metrics, with those of ``timing``
+        seen = seen or Seen(path)
         try:
             run = RunDirectory(path)
-            self.evaluations, self.rows = tuple(run.evaluations.read(Evaluation)), _read_rows(run)
-            self.run = run
-            with contextlib.suppress(OSError, ValueError, KeyError):
-                self.problem = decode((path / FAILURE_FILE).read_bytes(), dict[str, str])["error"]
+            self.rows, self.evaluations = seen.read_on()
+            self.run, self.problem = run, run.read_failure()
         except PixelpongError as error:
             self.problem = str(error)
         self.problem = on_one_line(self.problem)[:MAX_GOT]
@@ -95,11 +101,7 @@ class Record:
     @staticmethod
     def read(path: Path) -> Record:
         """The current record of a run."""
-        files = "config.json", "metrics.jsonl", "evaluations.jsonl", FAILURE_FILE
-        stamp = is_live(path), *(identify(path / name) for name in files)
-        if path not in _KNOWN or _KNOWN[path][0] != stamp:
-            _KNOWN[path] = stamp, Record(path)
-        return _KNOWN[path][1]
+        return _known.read(path)
 
     @property
     def name(self) -> str:
@@ -129,19 +131,19 @@ class Record:
         A column is int64 if every row has a whole number; otherwise it is float64, with NaN where a
         row has no value.
         """
-        names = dict.fromkeys(name for row in self.rows for name in row)
-        return {name: _make_column([row.get(name) for row in self.rows]) for name in names}
+        return {name: self.rows.column(name) for name in self.rows.names()}
 
     def curve(self, name: str = "estimated_return") -> tuple[NDArray[Any], NDArray[Any]]:
         """The steps and a metric of the updates that have both: [N] and [N]."""
-        steps, values = (_make_column([row.get(it) for row in self.rows]) for it in ("steps", name))
+        steps, values = self.rows.column("steps"), self.rows.column(name)
         has = np.isfinite(steps) & np.isfinite(values)
         return steps[has], values[has]
 
     def steps_at(self, updates: Iterable[int]) -> NDArray[np.float64]:
         """The steps at the end of each of these updates; NaN for an unknown update."""
-        known = {row["update"]: row.get("steps") for row in self.rows}
-        return _make_column([known.get(update) for update in updates]).astype(np.float64)
+        steps = map(float, self.rows.column("steps"))
+        known = dict(zip(map(int, self.rows.column("update")), steps, strict=True))
+        return np.array([known.get(update, math.nan) for update in updates], np.float64)
 
     def returns(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """For each episode the steps at the end of its update, and its return: [N] and [N]."""
@@ -252,30 +254,49 @@ def is_sweep(path: Path) -> bool:
     return os.path.isfile(path / SWEEP_FILE)  # raises no error for a name that is too long
 
 
-_KNOWN: dict[Path, tuple[Any, Record]] = {}
-"""The newest record of each run, with the identity of its files."""
+class _Known:
+    """The records of the runs that were read last, so that only what is new is read."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._records: dict[Path, tuple[threading.Lock, Seen, list[Any]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def read(self, path: Path) -> Record:
+        """The current record of a run."""
+        with self._lock:
+            entry = self._records.pop(path, None) or (threading.Lock(), Seen(path), [None, None])
+            self._records[path] = entry  # the last one is the one that was asked for last
+        lock, seen, newest = entry
+        with lock:
+            files = "config.json", "metrics.jsonl", "evaluations.jsonl", FAILURE_FILE
+            stamp = is_live(path), *(identify(path / name) for name in files)
+            if newest[0] != stamp:
+                newest[:] = stamp, Record(path, seen)
+                self._forget()
+            record: Record = newest[1]
+            return record
+
+    def _forget(self) -> None:
+        """Forget what was not asked for in a long time, if there is much."""
+        with self._lock:
+            sizes = {path: len(seen.table) for path, (_, seen, _) in self._records.items()}
+            rows = sum(sizes.values())
+            for path in [*sizes][:-1]:
+                if len(self._records) <= MAX_RUNS and rows <= MAX_ROWS:
+                    break
+                rows -= sizes[path]
+                del self._records[path]
 
 
 def identify(path: Path) -> tuple[int, ...]:
     """The identity of a file's content: inode, size and time; empty if there is no file."""
     try:
-        file = path.stat()
+        return stamp_of(path.stat())
     except OSError:
         return ()
-    return file.st_ino, file.st_size, file.st_mtime_ns
 
 
-def _read_rows(run: RunDirectory) -> tuple[dict[str, Any], ...]:
-    """The lines of the metrics, without lines whose update does not ascend."""
-    rows: list[dict[str, Any]] = []
-    for line in run.metrics.read(_MetricsLine):
-        timing = line.pop("timing", None)
-        if not rows or line["update"] > rows[-1]["update"]:
-            rows.append(line | (timing if isinstance(timing, dict) else {}))
-    return tuple(rows)
-
-
-def _make_column(values: list[Any]) -> NDArray[Any]:
-    if all(type(value) is int for value in values):
-        return np.array(values, np.int64)
-    return np.array([math.nan if value is None else value for value in values], np.float64)
+_known = _Known()

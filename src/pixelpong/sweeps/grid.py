@@ -35,13 +35,14 @@ def read_seeds(words: Iterable[Any]) -> list[int]:
     text = ",".join(map(str, words))
     try:
         parts = [part.partition("-") for part in text.split(",")]
-        ranges = [range(int(first), int(last or first) + 1) for first, _, last in parts]
+        ends = [(int(first), int(last if dash else first)) for first, dash, last in parts]
+        ranges = [range(first, last + 1) for first, last in ends]
         if 0 < sum(map(len, ranges)) <= MAX_TRAININGS:
             return list(dict.fromkeys(itertools.chain(*ranges)))
     except (ValueError, OverflowError):
         pass
     what = f"seeds as 0-4 or 0,3,7, at most {MAX_TRAININGS:,} of them"
-    raise ConfigError(expected(what, repr(text)))
+    raise ConfigError(expected(what, repr(text)), options=["seeds"])
 
 
 def make_grid(content: Mapping[str, Any], given: Mapping[str, Any], origin: str) -> list[Config]:
@@ -57,8 +58,8 @@ def make_grid(content: Mapping[str, Any], given: Mapping[str, Any], origin: str)
         raise ConfigError(f"{origin}: {what}")
     if wrong := {*axes, *itertools.chain(*rows)}.intersection(NOT_SWEPT):
         what = f"{', '.join(sorted(wrong))} cannot be swept"
-        advice = "use --engine, --threads-each and --ray-address of the sweep"
-        raise ConfigError(f"{origin}: {what}; {advice}")
+        advice = "use engine, threads_each and ray_address of the sweep"
+        raise ConfigError(f"{origin}: {what}; {advice}", options=["threads_each", "ray_address"])
     seeds = [*axes.pop("seed", []), *axes.pop("seeds", [])]
     axes["seed"] = read_seeds(seeds or [0])  # last, so that a setting's seeds are neighbours
     count = math.prod(map(len, (rows, *axes.values())))

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from pixelpong.engines import has_ray, require_ray
-from pixelpong.errors import ConfigError
+from pixelpong.errors import ConfigError, PixelpongError
 from pixelpong.machine import count_cores
 from pixelpong.run.record import Record
 
+BEGINS = "begins"  # what happens to a run first
 POLL_SECONDS = 0.1  # between checks of the running trainings
 STOP_SECONDS = 30.0  # how long trainings may take to end after a requested stop
 
@@ -37,7 +38,7 @@ def run_jobs(
         while (waiting or under_way) and not should_stop():
             while waiting and len(under_way) < place.room():
                 run = waiting.popleft()
-                yield run, "begins"
+                yield run, BEGINS
                 under_way[run] = place.begin(run)
             time.sleep(POLL_SECONDS)
             for run, job in list(under_way.items()):
@@ -51,9 +52,17 @@ def run_jobs(
         deadline = time.monotonic() + STOP_SECONDS
         while left and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
-            left = [job for job in left if place.find_error(job) is None]
+            left = [job for job in left if not _has_ended(place, job)]
         for job in left:
             place.stop(job, force=True)
+
+
+def _has_ended(place: Any, job: Any) -> bool:
+    """Whether a training is over; also if the cluster is."""
+    try:
+        return place.find_error(job) is not None
+    except PixelpongError:
+        return True
 
 
 @contextlib.contextmanager

@@ -13,8 +13,10 @@ the same seed are copies of each other, to the bit, so only one of them counts.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,11 +25,14 @@ from typing import Any
 import numpy as np
 
 from pixelpong.config import Config
-from pixelpong.errors import RunError
+from pixelpong.errors import MAX_GOT, RunError, on_one_line
 from pixelpong.evaluation import bootstrap_interval
-from pixelpong.run.directory import RunDirectory, make_folder
+from pixelpong.run.arrays import read_card
+from pixelpong.run.directory import RUNS_FOLDER, RunDirectory, make_folder
 from pixelpong.run.files import write_whole
+from pixelpong.run.names import is_run
 from pixelpong.run.record import SWEEP_FILE, Record, is_sweep, records
+from pixelpong.schema import decode
 from pixelpong.seeding import make_rng
 from pixelpong.sweeps.grid import label_of, name_trainings, varied
 
@@ -44,11 +49,29 @@ def create_sweep(path: Path | None, configs: Sequence[Config]) -> Path:
     return path
 
 
+def find_sweep(word: str | Path) -> Path:
+    """The folder of the sweep that `word` names: a path, or a name in ``runs``."""
+    places = Path(word), RUNS_FOLDER / word
+    for place in places:
+        if is_sweep(place):
+            return place
+    for place in filter(is_run, places):
+        advice = f"`pixelpong resume {shlex.quote(str(word))}` continues it"
+        raise RunError(f"{place} is a single run, not a sweep; {advice}.")
+    what = f"{str(word)[:MAX_GOT]} is neither a file of options nor a sweep"
+    raise RunError(on_one_line(f"{what}; check its name."))
+
+
 def read_sweep(path: Path) -> list[Record]:
     """The current records of a sweep's trainings, seed-2 before seed-10."""
     if not is_sweep(path):
         raise RunError(f"{path} is not a sweep: it has no {SWEEP_FILE}. Check its name.")
-    return sorted(records(path), key=lambda it: (len(it.path.name), it.path.name))
+    found = sorted(records(path), key=lambda it: (len(it.path.name), it.path.name))
+    if not found:
+        raise RunError(
+            f"The sweep {path} has no runs any more: they were removed. Start a new one."
+        )
+    return found
 
 
 def find_left(path: Path) -> list[Path]:
@@ -130,7 +153,6 @@ def make_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
     for record in records:
         options = vars(record.config) if record.config else {}
         low, high = record.greedy.ci95 if record.greedy else (None, None)
-        card = record.run.checkpoints.load_latest().card if record.run and record.is_done else {}
         rows.append({
             "name": record.path.name,
             **{name: options.get(name) for name in names},
@@ -139,9 +161,19 @@ def make_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
             "final_return": record.best_known,
             "final_low": low,
             "final_high": high,
-            "params_sha256": card["about"]["params_sha256"] if card else "",
+            "params_sha256": _find_hash(record) if record.is_done else "",
         })  # fmt: skip
     return rows
+
+
+def _find_hash(record: Record) -> str:
+    """The SHA-256 of the final parameters, by the card of the newest checkpoint; "" without one."""
+    store = record.run.checkpoints if record.run else None
+    with contextlib.suppress(ValueError, KeyError, TypeError):  # it is damaged, or gone
+        if store is not None and (updates := store.updates()):
+            card = decode(read_card(store.path(max(updates))), dict[str, Any])
+            return str(card["about"]["params_sha256"])
+    return ""
 
 
 def seconds_of(record: Record) -> float | None:

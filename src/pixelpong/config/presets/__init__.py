@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pixelpong.config import BUDGET, OPTIONS, Config, require_used
+from pixelpong.config import OPTIONS, Config, require_used
 from pixelpong.errors import ConfigError, refusing
 
 FILE_LIMIT = 1 << 16  # bytes of a file of options; all options together take about 2,000
@@ -57,9 +57,7 @@ def combine(
     if not isinstance(preset, Config):
         preset = load_preset(preset or content.get("preset", Config.preset))
     config = preset.updated({**content, "preset": preset.preset}, origins[0])
-    # A given budget replaces the preset's, and is added to the file's.
-    kept = {option: content[option] for option in BUDGET if option in content}
-    config = config.updated(kept | dict(given), origins[1])
+    config = config.updated(given, origins[1])
     for names, origin in zip((content, given), origins, strict=True):
         require_used(names, config, origin)
     return config

@@ -15,7 +15,6 @@ import os
 import pickle
 import socket
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import astuple, dataclass, field, replace
@@ -37,18 +36,21 @@ from threadpoolctl import threadpool_limits
 
 from pixelpong.config import Config
 from pixelpong.engines import Engine, EngineStats, Gather, MakeWorker, naming, never
+from pixelpong.engines.ray.cluster import Node
 from pixelpong.engines.ray.connection import connected, in_one_line, require_versions
 from pixelpong.engines.threads import ThreadEngine
-from pixelpong.errors import Interrupted, PixelpongError, WorkerError
+from pixelpong.errors import Interrupted, PixelpongError, WorkerError, number_of, on_one_line, warn
 from pixelpong.machine import collect_versions, describe_machine
 
 MAX_LOSSES = 3  # of a chunk, before the run fails
 MAX_CHUNK = 64  # items per worker in a chunk; a lost actor loses a chunk
-START_SECONDS = 180.0  # extra time for a slot's first chunk, which makes its workers
-PLACE_SECONDS = 25.0  # without any slot before the cluster counts as full or gone
+START_SECONDS = 180.0  # for processes to start; and extra time for a slot's first chunk
+PLACE_SECONDS = 25.0  # without a free CPU, or with failed starts only, before the run ends
+SETTLE_SECONDS = 5.0  # after which Ray counts the CPUs of an actor that it has placed
 RECRUIT_SECONDS = 1.0  # between checks whether the cluster has grown
 POLL_SECONDS = 0.1  # between checks for a requested stop
 
+WHEN_LOST = "the last complete update is saved; continue with 'pixelpong resume RUN'"
 LARGE = 2**16  # bytes from which on an array is not copied into a pickle
 
 
@@ -124,6 +126,7 @@ class _Slot:
     """An actor, or room for one task at a time, and its current work."""
 
     size: int  # workers that play there in parallel
+    asked_at: float  # when it was requested
     node: str = ""  # id of an actor's node
     actor: Any = None
     pid: int = 0  # 0 until there is room for it; each task may have another one
@@ -156,11 +159,14 @@ class RayEngine(Engine):
         self._config, self._should_stop = config, should_stop
         self._recipe: Any = pickle.dumps((collect_versions(), pickle.dumps((make_worker, gather))))
         self._processor = describe_machine()["processor"]
+        self._other_hosts = set[str]()  # with another processor
         self._slots: list[_Slot] = []
-        self._next_recruiting = self._ready_at = 0.0
+        self._next_recruiting = 0.0
         self._failure = ""  # the reason of the last loss, while no slot is ready
+        self._waits_for, self._waits_since = "", 0.0  # what, while no slot is ready
         self._exit = contextlib.ExitStack()
-        self._exit.enter_context(connected(config.ray_address, config.workers))
+        connection = connected(config.ray_address, config.workers, WHEN_LOST)
+        self._cluster = self._exit.enter_context(connection)
         if config.ray_mode == "tasks":  # each call sends the recipe, which may hold an opponent
             self._recipe = ray.put(self._recipe)
 
@@ -171,14 +177,16 @@ class RayEngine(Engine):
 
     def run(self, items: Sequence[Any], params: Any) -> Generator[Any, None, None]:
         """Play the items and yield their results, in order."""
+        self._cluster.check()
         with naming("Sending the parameters to Ray's object store"):
             run = _Run(items, ray.put(params), list(range(len(items))))
-        self._ready_at = time.monotonic()
+        self._waits_for = ""
         self._hand_out(run)
         for position in range(len(items)):
             while position not in run.results:
                 if self._should_stop():
                     raise Interrupted
+                self._cluster.check()
                 self._recruit()
                 self._hear(run)
                 self._hand_out(run)
@@ -200,21 +208,49 @@ class RayEngine(Engine):
         now = time.monotonic()
         if now < self._next_recruiting:
             return
-        self._next_recruiting = now + RECRUIT_SECONDS
-        nodes = {it["NodeID"]: it["Resources"].get("CPU", 0) for it in ray.nodes() if it["Alive"]}
-        missing = self._config.workers or sum(nodes.values())
-        missing = int(missing) - sum(slot.size for slot in self._slots)
-        new = [_Slot(1) for _ in range(missing)] if self._config.ray_mode == "tasks" else []
-        for node in nodes if self._config.ray_mode == "actors" else ():
-            size = min(int(nodes[node]), missing)
-            if size > 0 and all(slot.node != node for slot in self._slots):
-                there = NodeAffinitySchedulingStrategy(node, soft=False)
-                make = _Actor.options(num_cpus=size, scheduling_strategy=there).remote
-                new.append(_Slot(size, node, make(self._recipe, size)))
-                missing -= size
+        self._next_recruiting = now + (RECRUIT_SECONDS if self._slots else POLL_SECONDS)
+        nodes = self._cluster.nodes()
+        self._give_up_unplaced(nodes, now)
+        missing = self._config.workers or sum(node.cpus for node in nodes)
+        missing -= sum(slot.size for slot in self._slots)
+        # What is asked for and not there yet may be counted twice, for a second: Ray knows late
+        # what is free. Then the rest is used a little later.
+        asked = Counter[str]()
+        for slot in self._slots:
+            asked[slot.node] += 0 if slot.pid else slot.size
+        if self._config.ray_mode == "tasks":
+            free = sum(node.free for node in nodes) - asked[""]
+            new = [_Slot(1, now) for _ in range(min(missing, free))]
+        else:
+            new = self._make_actors(nodes, asked, missing)
         for slot in new:
             self._send(slot, None, [])
         self._slots += new
+
+    def _make_actors(self, nodes: Sequence[Node], asked: Counter[str], missing: int) -> list[_Slot]:
+        """An actor on each node that has free CPUs; other jobs may use the rest of the node."""
+        new = []
+        for node in nodes:
+            size = min(node.free - asked[node.name], missing)
+            if size > 0:
+                there = NodeAffinitySchedulingStrategy(node.name, soft=False)
+                make = _Actor.options(num_cpus=size, scheduling_strategy=there).remote
+                actor = make(self._recipe, size)
+                new.append(_Slot(size, time.monotonic(), node.name, actor))
+                missing -= size
+        return new
+
+    def _give_up_unplaced(self, nodes: Sequence[Node], now: float) -> None:
+        """End actors for which there was no room after all: another job was faster."""
+        used = {node.name: node.cpus - node.free for node in nodes}
+        ours = Counter[str]()
+        for slot in self._slots:
+            ours[slot.node] += slot.size
+        for slot in list(self._slots):
+            is_waiting = slot.node and not slot.pid and now - slot.asked_at > SETTLE_SECONDS
+            if is_waiting and used.get(slot.node, 0) < ours[slot.node]:
+                self._slots.remove(slot)
+                slot.end()
 
     def _send(self, slot: _Slot, params: Any, items: Sequence[Any]) -> None:
         """Have a slot play items."""
@@ -244,20 +280,44 @@ class RayEngine(Engine):
         owed = {slot.answer: slot for slot in self._slots if slot.answer is not None}
         if not owed:  # workers will be requested again soon
             time.sleep(POLL_SECONDS)
-        for ref in ray.wait(list(owed), timeout=POLL_SECONDS)[0] if owed else ():
+        for ref in self._wait(list(owed)) if owed else ():
             self._take(run, owed[ref])
         now = time.monotonic()
         for slot in [slot for slot in self._slots if now > slot.deadline]:
             self._lose(run, slot, "did not answer before its deadline")
         if workers := sum(slot.size for slot in self._slots if slot.pid):
             self.stats = replace(self.stats, workers=workers)
-            self._ready_at, self._failure = now, ""
-        elif now - self._ready_at > PLACE_SECONDS:
-            free = int(ray.available_resources().get("CPU", 0))
-            total = int(ray.cluster_resources().get("CPU", 0))
-            why = self._failure or f"{free} of {total} CPUs in the cluster are free"
-            advice = "wait for its other jobs, add nodes or give fewer --workers, then resume"
-            raise WorkerError(f"No worker started within {PLACE_SECONDS:.0f} s: {why}; {advice}")
+            self._waits_for = self._failure = ""
+        else:
+            self._require_hope(now)
+
+    def _wait(self, refs: list[Any]) -> list[Any]:
+        """Those that are answered, after a moment."""
+        try:
+            return ray.wait(refs, timeout=POLL_SECONDS)[0]
+        except OSError:  # "broken pipe": the Ray of this machine has just gone
+            self._cluster.check()
+            raise
+
+    def _require_hope(self, now: float) -> None:
+        """Raise a `WorkerError` if there has been no ready slot for too long."""
+        reason = "a start" if self._failure else "processes" if self._slots else "room"
+        if reason != self._waits_for:
+            self._waits_for, self._waits_since = reason, now
+        limit = START_SECONDS if reason == "processes" else PLACE_SECONDS
+        if now - self._waits_since <= limit:
+            return
+        nodes = self._cluster.nodes()
+        free, total = (sum(getattr(node, name) for node in nodes) for name in ("free", "cpus"))
+        why = f"{free} of {total} CPUs in the cluster are free"
+        advice = "wait for its other jobs, add nodes or give fewer --workers, then resume"
+        if reason == "a start":
+            why = self._failure
+        elif reason == "processes":
+            asked = number_of(sum(slot.size for slot in self._slots), "CPU")
+            why = f"processes for {asked} were requested and are still starting"
+            advice = "see whether the nodes are overloaded or their disk is slow, then resume"
+        raise WorkerError(f"No worker started within {limit:.0f} s: {why}; {advice}")
 
     def _take(self, run: _Run, slot: _Slot) -> None:
         """Take the answer of a slot."""
@@ -271,9 +331,10 @@ class RayEngine(Engine):
             self._lose(run, slot, in_one_line(error))
             return
         else:
-            if processor != self._processor:
+            if processor != self._processor and host not in self._other_hosts:
+                self._other_hosts.add(host)
                 reason = "differs from the driver's: the last bits of results may differ too"
-                warnings.warn(f"the processor of {host} {reason}", stacklevel=2)
+                warn(on_one_line(f"the processor of {host} {reason}"))
             if slot.run is run:
                 # Large arrays stay in Ray's memory and are read-only.
                 results = pickle.loads(packed[0], buffers=packed[1:])

@@ -16,64 +16,60 @@ from typing import Any
 
 import ray
 
-from pixelpong.errors import ConfigError, WorkerError, expected, refusing
+from pixelpong.engines.address import LOCAL, find_cluster
+from pixelpong.engines.ray.cluster import Cluster
+from pixelpong.errors import WorkerError
 from pixelpong.machine import collect_versions, count_cores
 
-CONNECT_TIMEOUT = 5.0  # seconds to accept the connection and to send something
 STORE_BYTES = 256 * 2**20  # object store of our own Ray: the parameters of several updates
 _FOLDER = "pixelpong-ray"
 
 
 @contextlib.contextmanager
-def connected(address: str | None, num_workers: int | None) -> Iterator[None]:
+def connected(
+    address: str | None, num_workers: int | None, when_lost: str = "connect to another one"
+) -> Iterator[Cluster]:
     """Connect to a cluster, or start one and end it afterwards.
 
     The address is ``"auto"`` or ``"HOST:PORT"``. Without one here or in the variable RAY_ADDRESS,
     Ray is started here, with `num_workers` cores or all. If the process is already connected, it
-    stays so.
+    stays so. `when_lost` is the advice if the cluster is lost later.
     """
     if ray.is_initialized():  # in a notebook, or in a program that uses Ray itself
-        yield
+        with contextlib.closing(Cluster(when_lost)) as cluster:
+            yield cluster
         return
-    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    address = find_cluster(address)
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    failure = f"cannot connect to a Ray cluster at {address}"
-    advice = "check it with 'ray status' on its head node"
     own_handler = signal.getsignal(signal.SIGTERM)  # Ray replaces it
     with contextlib.ExitStack() as stack, contextlib.ExitStack() as beginning:
-        if address == "local":
-            failure = "cannot start Ray"
-            advice = "see Ray's message with --debug, or use --engine threads"
+        if address == LOCAL:
             options |= {"num_cpus": num_workers or count_cores(), "include_dashboard": False}
             options |= {"object_store_memory": STORE_BYTES}
             beginning.enter_context(kept_here(stack.enter_context(local_folder())))
-        else:
-            _refuse_silence(address)
         stack.callback(ray.shutdown)
-        try:
-            ray.init(address, **options)
-        except Exception as error:
-            raise WorkerError(f"{failure}: {in_one_line(error)}; {advice}") from error
+        _init(address, options)
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, own_handler)
         beginning.close()
-        yield
+        yield stack.enter_context(contextlib.closing(Cluster(when_lost)))
 
 
-def _refuse_silence(address: str) -> None:
-    """Refuse an unreachable address, which Ray would try for two minutes."""
-    if address == "auto" or os.environ.get("RAY_USE_TLS"):
-        return  # Ray looks for one on this machine, and reports at once if there is none
-    host, _, port = address.rpartition(":")
-    if not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise ConfigError(expected("--ray-address auto or HOST:PORT", address, "see --help"))
-    advice = "start one with 'ray start --head', or leave --ray-address out"
-    with (
-        refusing(f"cannot connect to a Ray cluster at {address}", ConfigError, advice),
-        socket.create_connection((host, int(port)), CONNECT_TIMEOUT) as end,
-    ):
-        if not end.recv(1):  # a Ray server sends first
-            raise OSError("the connection was closed")
+def _init(address: str, options: dict[str, Any]) -> None:
+    """Connect; start a Ray of our own once more if it was too slow, as on a busy machine."""
+    failure = f"cannot connect to a Ray cluster at {address}"
+    advice = "check it with 'ray status' on its head node"
+    if address == LOCAL:
+        failure = "cannot start Ray"
+        advice = "see Ray's message with --debug, or use --engine threads"
+        with contextlib.suppress(Exception):
+            ray.init(address, **options)
+            return
+        ray.shutdown()
+    try:
+        ray.init(address, **options)
+    except Exception as error:
+        raise WorkerError(f"{failure}: {in_one_line(error)}; {advice}") from error
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ If a task's process or node dies, Ray itself starts it again (``max_retries``).
 from __future__ import annotations
 
 import contextlib
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,37 +14,43 @@ from typing import Any
 import ray
 from ray import exceptions
 
+from pixelpong.engines.ray.cluster import Cluster
 from pixelpong.engines.ray.connection import connected, in_one_line, require_versions
 from pixelpong.errors import WorkerError
 from pixelpong.machine import collect_versions, count_cores
 
 RETRIES = 3  # of a task whose process or node died
+WHEN_LOST = "all that was saved is there; continue with 'pixelpong sweep FOLDER'"
 Resume = Callable[..., object]
+
+
+class NotSharedError(WorkerError):
+    """A node does not see the folder of the runs."""
 
 
 @contextlib.contextmanager
 def connected_tasks(resume: Resume, cores: int, address: str | None) -> Iterator[Tasks]:
     """Connect, and refuse a cluster none of whose nodes has enough cores."""
-    with connected(address, max(cores, count_cores())):
-        largest = max(_cpus_of_nodes(), default=0)
+    with connected(address, max(cores, count_cores()), WHEN_LOST) as cluster:
+        largest = max((node.cpus for node in cluster.nodes()), default=0)
         if largest < cores:
             why = f"{cores} CPUs on one node, but the largest has {largest}"
             raise WorkerError(f"Each training needs {why}; give fewer --threads-each.")
-        yield Tasks(resume, cores)
+        yield Tasks(resume, cores, cluster)
 
 
 class Tasks:
     """Trains each run in a Ray task with a fixed number of cores."""
 
-    def __init__(self, resume: Resume, cores: int) -> None:
-        self._resume, self._cores = resume, cores
+    def __init__(self, resume: Resume, cores: int, cluster: Cluster) -> None:
+        self._resume, self._cores, self._cluster = resume, cores, cluster
         self._task = ray.remote(_perform).options(
             num_cpus=cores, max_retries=RETRIES, scheduling_strategy="SPREAD"
         )
 
     def room(self) -> int:
         """The number of tasks that the whole cluster can run at a time."""
-        return sum(cpus // self._cores for cpus in _cpus_of_nodes())
+        return sum(node.cpus // self._cores for node in self._cluster.nodes())
 
     def begin(self, run: Path) -> Any:
         """Start a training."""
@@ -51,12 +58,16 @@ class Tasks:
 
     def find_error(self, ref: Any) -> str | None:
         """The error that ended the training, "" if there was none; None while it runs."""
+        self._cluster.check()
         if not ray.wait([ref], timeout=0)[0]:
             return None
         try:
             ray.get(ref)
         except exceptions.RayError as error:
-            return in_one_line(getattr(error, "cause", error))
+            cause = getattr(error, "cause", error)
+            if isinstance(cause, NotSharedError):  # no other training would fare better
+                raise cause from None
+            return in_one_line(cause)
         return ""
 
     def stop(self, ref: Any, *, force: bool) -> None:
@@ -65,11 +76,10 @@ class Tasks:
             ray.cancel(ref, force=force)
 
 
-def _cpus_of_nodes() -> list[int]:
-    return [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
-
-
 def _perform(versions: dict[str, str], resume: Resume, run: Path, cores: int) -> None:
     """In a Ray process: train, but refuse versions other than the driver's."""
     require_versions(versions)
+    if not run.is_dir():
+        what = f"The node {socket.gethostname()} does not see {run}"
+        raise NotSharedError(f"{what}: give --out a folder that all nodes share.")
     resume(run, quiet=True, engine="threads", workers=cores)

@@ -25,6 +25,7 @@ class Cartridge:
     duel_actions: tuple[int, ...]  # the same for one of two players
     all_actions: tuple[int, ...]  # of the console's eighteen, as an index of the others
     fire: int
+    meanings: tuple[str, ...]  # of `actions`, in Gymnasium's words
 
 
 PONG = Cartridge(
@@ -35,6 +36,7 @@ PONG = Cartridge(
     duel_actions=(SERVE, SERVE, SERVE + 2, SERVE + 3, SERVE + 2, SERVE + 3),
     all_actions=(0, 1, 0, 2, 3, 0, 2, 3, 2, 3, 1, 4, 5, 1, 4, 5, 4, 5),
     fire=1,
+    meanings=("NOOP", "FIRE", "RIGHT", "LEFT", "RIGHTFIRE", "LEFTFIRE"),
 )
 # In the numbers of ALE/Pong-v5.
 ACTION_SETS = {"six": (0, 1, 2, 3, 4, 5), "three": (STAY, UP, DOWN), "two": (UP, DOWN)}

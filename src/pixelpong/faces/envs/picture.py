@@ -34,8 +34,8 @@ def make_tables(height: int, width: int) -> tuple[Shares, Shares, NDArray[np.int
     they cover are.
     """
     is_whole = ROWS % height == 0 and WIDTH % width == 0
-    if height > ROWS or width > WIDTH or (is_whole and (height, width) != (ROWS, WIDTH)):
-        what = f"img_height and img_width to be at most {ROWS} and {WIDTH}"
+    if is_whole and (height, width) != (ROWS, WIDTH):
+        what = f"img_height or img_width not to divide {ROWS} and {WIDTH}"
         raise ConfigError(expected(what, f"{height} and {width}", "84 and 84 are usual"))
     rows = _list_shares(ROWS, height)
     seen: dict[bytes, int] = {}

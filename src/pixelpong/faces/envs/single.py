@@ -14,11 +14,18 @@ from numpy.typing import NDArray
 
 from pixelpong.config import Config
 from pixelpong.config.protocols import FrameLimit, FrameSkip, Name
+from pixelpong.errors import ConfigError, expected
+from pixelpong.faces.envs.cartridge import ACTION_SETS, PONG
+from pixelpong.faces.envs.seeds import read_seed
 from pixelpong.faces.envs.vector import Actions, Observation, PongVectorEnv
 from pixelpong.items import BUILTIN
 from pixelpong.schema import Share
 
 Step = tuple[NDArray[Any], float, bool, bool, dict[str, Any]]
+
+
+class _OneGame(PongVectorEnv):
+    maker = "make_env"
 
 
 class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
@@ -69,14 +76,15 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
             "max_frames": max_frames,
         }  # fmt: skip
         self.protocol = Config().updated(rules, "make_env").protocol
-        self._envs = PongVectorEnv(
+        self._envs = _OneGame(
             1, observation, actions=actions, opponent=opponent, render_mode=render_mode,
             num_threads=1, autoreset_mode="Disabled", noop_max=0, use_fire_reset=False,
             frameskip=self.protocol.frame_skips[0], max_frameskip=self.protocol.max_frame_skip,
             repeat_action_probability=self.protocol.sticky,
             max_num_frames_per_episode=self.protocol.max_frames,
         )  # fmt: skip
-        self.render_mode, self.metadata = render_mode, self._envs.metadata
+        self.metadata = self.metadata | {"render_fps": self._envs.metadata["render_fps"]}
+        self.render_mode, self._actions = render_mode, actions
         self.action_space = self._envs.single_action_space
         self.observation_space = self._envs.single_observation_space
 
@@ -85,16 +93,30 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
     ) -> tuple[NDArray[Any], dict[str, Any]]:
         """Start the first episode of `seed`, or without a seed the next episode.
 
-        Until a seed is given, one from the system is used. `options` are ignored.
+        Until a seed is given, one from the system is used. There are no `options`.
         """
+        for name in options or {}:
+            raise ConfigError(expected("no options of reset", repr(name), "leave it out"))
+        seed = None if seed is None else read_seed(seed)
         super().reset(seed=seed)
         observations, _ = self._envs.reset(seed=seed)
         return observations[0], self._info()
 
     def step(self, action: np.int64 | int) -> Step:
         """Play one step with an index of `actions`; the info counts frames and points so far."""
-        observations, (reward,), (over,), (cut,), _ = self._envs.step(np.array([action]))
+        number = np.asarray(action)
+        if number.shape != () or number.dtype.kind not in "iu":
+            raise ConfigError(expected("an action as a whole number", repr(action)))
+        observations, (reward,), (over,), (cut,), _ = self._envs.step(number[None])
         return observations[0], float(reward), bool(over), bool(cut), self._info()
+
+    def get_action_meanings(self) -> list[str]:
+        """The names of the actions, as Gymnasium's Atari environments have them.
+
+        >>> PongEnv(actions="three").get_action_meanings()
+        ['NOOP', 'RIGHT', 'LEFT']
+        """
+        return [PONG.meanings[k] for k in ACTION_SETS[self._actions]]
 
     def render(self) -> NDArray[np.uint8] | None:
         """The newest frame, [210, 160, 3] uint8, if ``render_mode`` is ``"rgb_array"``."""
@@ -106,7 +128,11 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
         return self._envs.clone_state()
 
     def restore_state(self, state: Any) -> None:
-        """Continue from a state of this game, or of another with the same options."""
+        """Continue from a state of this game, or of another with the same options.
+
+        Raises:
+            ConfigError: it is another one; nothing has changed.
+        """
         self._envs.restore_state(state)
 
     def _info(self) -> dict[str, Any]:

@@ -18,6 +18,10 @@ from pixelpong.items import SELF
 Each = dict[str, Any]  # by agent
 
 
+class _OneGame(PongVectorEnv):
+    maker = "make_two"
+
+
 class TwoPlayerEnv:
     """Make a game of two learners, with the options of `pixelpong.make_vec`.
 
@@ -32,9 +36,9 @@ class TwoPlayerEnv:
 
     def __init__(self, observation: Observation = "frame", **options: Any) -> None:
         own = options | {"opponent": SELF, "autoreset_mode": "Disabled"}
-        self._envs = envs = PongVectorEnv(1, observation, **own)
+        self._envs = envs = _OneGame(1, observation, **own)
         self.metadata = envs.metadata | {"name": "pixelpong_v0"}
-        self.render_mode, self.agents, self.unwrapped = envs.render_mode, list[str](), self
+        self.render_mode, self.unwrapped = envs.render_mode, self
         actions = (gymnasium.spaces.Discrete(len(envs.moves)) for _ in self.possible_agents)
         self.action_spaces = dict(zip(self.possible_agents, actions, strict=True))
         self.action_space = self.action_spaces.__getitem__
@@ -42,22 +46,29 @@ class TwoPlayerEnv:
         self.observation_spaces = dict.fromkeys(self.possible_agents, space)
         self.observation_space = self.observation_spaces.__getitem__
 
+    @property
+    def agents(self) -> list[str]:
+        """Those that play: none before the first episode and after the end of one."""
+        return list(self.possible_agents) if self._envs.places["is_on"][0] else []
+
     def reset(self, seed: int | None = None, options: Each | None = None) -> tuple[Each, Each]:
         """Begin an episode; return what each agent sees, and infos."""
         observations, _ = self._envs.reset(seed=seed)
-        self.agents = list(self.possible_agents)
         return self._see(observations[0]), {agent: {} for agent in self.agents}
 
     def step(self, actions: Each) -> tuple[Each, Each, Each, Each, Each]:
         """Play a step with an action of each agent."""
-        if set(actions) != set(self.agents):
-            raise ConfigError(expected(f"an action for each of {self.agents}", sorted(actions)))
+        if not self.agents:
+            raise ConfigError("No episode is in progress: call reset() before step().")
+        if set(actions) != set(self.possible_agents):
+            what = f"an action for each of {self.possible_agents}"
+            raise ConfigError(expected(what, sorted(actions)))
         numbers = np.array([[actions[agent] for agent in self.possible_agents]])
         observations, (reward,), (over,), (cut,), _ = self._envs.step(numbers)
         rewards = {"right": float(reward), "left": 0.0 - float(reward)}
-        is_over, is_cut = (dict.fromkeys(self.agents, bool(each)) for each in (over, cut))
-        infos: Each = {agent: {} for agent in self.agents}
-        self.agents = [] if over or cut else self.agents
+        names = self.possible_agents
+        is_over, is_cut = (dict.fromkeys(names, bool(each)) for each in (over, cut))
+        infos: Each = {agent: {} for agent in names}
         return self._see(observations[0]), rewards, is_over, is_cut, infos
 
     def render(self) -> Any:

@@ -2,14 +2,16 @@
 
 A game is a row in a few arrays, so a state is a copy of them. Its sticky frames are drawn as in
 `pixelpong.evaluate`: game i has the seed S + i, whose k-th episode has generator k.
+
+Ctrl-C may come at any moment. Before its round begins, a call has changed nothing but what is
+computed anew from the state; from then on the round is played to its end, if necessary by the next
+call.
 """
 
 from __future__ import annotations
 
 import functools
-import threading
-from queue import SimpleQueue
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal
 
 import gymnasium
 import numpy as np
@@ -19,31 +21,31 @@ from numpy.typing import NDArray
 
 from pixelpong import kernels
 from pixelpong.agent.choice import open_agent
-from pixelpong.atari.machine import FIELD_SIZE, MACHINE, ROWS, STATE, WIDTH
+from pixelpong.atari.machine import FIELD_SIZE, ROWS, WIDTH
 from pixelpong.atari.palette import PALETTE
-from pixelpong.config import Option
 from pixelpong.config.protocols import FrameLimit, FrameSkip
 from pixelpong.env.native import not_covered
-from pixelpong.env.preprocess import IS_ACTIVE, mirror
+from pixelpong.env.preprocess import mirror
 from pixelpong.errors import ConfigError, did_you_mean, expected
 from pixelpong.faces.envs.cartridge import ACTION_SETS, PONG
-from pixelpong.faces.envs.picture import COLOURS, GREYS, make_tables
+from pixelpong.faces.envs.options import Actions, Autoreset, Observation, check_options, hash_rules
+from pixelpong.faces.envs.picture import COLOURS, GREYS
+from pixelpong.faces.envs.rounds import Turns
+from pixelpong.faces.envs.scratch import make_scratch, play_share
+from pixelpong.faces.envs.seeds import find_wait, read_seeds
+from pixelpong.faces.envs.state import Memory, State
 from pixelpong.items import BUILTIN, SELF
 from pixelpong.machine import count_cores
-from pixelpong.schema import Count, Meta, Number, Share
+from pixelpong.run.arrays import fingerprint
+from pixelpong.schema import Meta, Number, Share
 from pixelpong.seeding import make_rng
 
-Observation = Literal["atari", "pixels", "frame", "field"]
-Actions = Literal["six", "three", "two"]
-Autoreset = Literal["NextStep", "SameStep", "Disabled"]  # the values of `AutoresetMode`
 Step = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]
+# What a step writes: see `pixelpong.kernels.stepping`; first the observations.
+Results = tuple[NDArray[Any], ...]
 
-# Options of AtariVectorEnv that Pong has no use for, with the values that change nothing.
-_UNUSED = {
-    "batch_size": 0, "thread_affinity_offset": -1, "continuous": False,
-    "continuous_action_threshold": 0.5, "episodic_life": False, "life_loss_info": False,
-}  # fmt: skip
 _BLOCK = 128  # steps of a game whose numbers are drawn at once
+_TWISTER_BLOCK = 4096  # numbers that are skipped at once
 
 
 class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
@@ -66,16 +68,17 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         frameskip, max_frameskip: frames per step, drawn from this range if there are two.
         repeat_action_probability: that a frame keeps the held action.
         max_num_frames_per_episode: frames after which an episode is cut off.
-        noop_max: an episode begins with fewer frames without a press than this.
+        noop_max: an episode begins with fewer frames without a press than this, which do not
+            count; if a game ends in them, they go on in another one.
         use_fire_reset: the first frame of an episode has a press.
         reward_clipping: makes no difference, as a step has one point at most.
         full_action_space: all eighteen actions of the console.
-        img_height, img_width, grayscale, stack_num, maxpool: of ``"atari"``.
+        img_height, img_width, grayscale, stack_num, maxpool: of ``"atari"`` alone.
         unused: options of AtariVectorEnv that Pong has no use for; only their defaults are
             accepted.
 
     Raises:
-        ConfigError: an option is unknown, its value out of range, or Pong has no use for it.
+        ConfigError: an option is unknown, its value out of range, or it would change nothing.
         EmulatorError: the emulator or its game is not installed.
 
     >>> envs = PongVectorEnv(3, num_threads=1)
@@ -84,6 +87,8 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
     >>> observations.shape, rewards.tolist()
     ((3, 4, 84, 84), [0.0, 0.0, 0.0])
     """
+
+    maker: ClassVar = "make_vec"  # the function that was called, for messages
 
     def __init__(  # noqa: PLR0913 - most are AtariVectorEnv's
         self,
@@ -111,7 +116,9 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         maxpool: bool = True,
         **unused: Any,
     ) -> None:
-        self._options = options = _check(dict(locals()))
+        given = {name: value for name, value in locals().items() if name not in ("self", "unused")}
+        options = check_options(given, unused, PongVectorEnv.__init__, self.maker)
+        self._options = options
         self.num_envs, self.kind = options["num_envs"], observation
         self.autoreset_mode = AutoresetMode(options["autoreset_mode"])
         self.render_mode, self._is_duel = render_mode, opponent != BUILTIN
@@ -124,12 +131,11 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         self._no_move = numbers[0]
         _, agent = open_agent(opponent) if opponent not in (BUILTIN, SELF) else (None, None)
         self._opponents = [agent.make_network() for _ in range(num_envs)] if agent else []
-        self._streams = np.zeros(len(self._opponents), kernels.STREAM)  # their memory
-        for i, network in enumerate(self._opponents):
-            network.stream = self._streams[i : i + 1]
+        opposing = fingerprint(agent.params) if agent else opponent
         self._make_spaces()
-        self._make_games(most)
-        self._is_seeded = False
+        self._make_games(most, hash_rules(options, opposing.encode()))
+        self._make_orders(most)
+        self._make_threads(most)
 
     def _make_spaces(self) -> None:
         it = self._options
@@ -149,65 +155,62 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
 
-    def _make_games(self, most_frames: int) -> None:
-        """Make the games: all that they depend on, and what the threads need to play them."""
-        it, size, sides, kind = self._options, self.num_envs, 1 + self._is_duel, self.kind
-        self.places = np.zeros(size, kernels.PLACE)
-        self._consoles = np.zeros((size, STATE.itemsize), np.uint8)
-        self._fields = np.zeros((size, 2, FIELD_SIZE, 2), np.uint64)
-        has_frames = kind == "frame" or self._opponents or self.render_mode is not None
-        self._frames = np.zeros((size * bool(has_frames), ROWS, WIDTH), np.uint8)
+    def _make_games(self, most_frames: int, rules: bytes) -> None:
+        """Make the games: all that they depend on."""
+        it, kind = self._options, self.kind
         self._levels = GREYS if it["grayscale"] else COLOURS
-        pixels = it["img_height"] * it["img_width"] * len(self._levels)
-        is_atari = size * (kind == "atari")
-        self._stacks = np.zeros((is_atari, it["stack_num"], pixels), np.uint8)
-        self._kept = np.zeros((is_atari, len(self._levels), ROWS, WIDTH), np.uint8)
+        self._memory = Memory(
+            self.num_envs,
+            rules,
+            has_opponents=bool(self._opponents),
+            has_frames=kind == "frame" or bool(self._opponents) or self.render_mode is not None,
+            num_pictures=it["stack_num"] if kind == "atari" else 0,
+            channels=len(self._levels),
+            pixels=it["img_height"] * it["img_width"] * len(self._levels),
+            max_frames=it["max_num_frames_per_episode"],
+        )
+        self.places, self._frames = self._memory.places, self._memory.frames
+        self._game = PONG.load()
+        self._start = PONG.start(self._game, PONG.modes[self._is_duel]).view(np.uint8)
 
+    def _make_orders(self, most_frames: int) -> None:
+        """Make the arrays that say what the next step does; none of them is part of a state."""
+        it, size, sides = self._options, self.num_envs, 1 + self._is_duel
+        self._moves = np.zeros((size, sides), np.int64)
+        self._begins = np.zeros(size, kernels.BEGIN)
         self._draws = np.zeros((size, _BLOCK, sides * (2 + most_frames)))
         self._drawn = np.full((size, 3), -1)  # what these are for: seed, episode, block
         self._has_coins = it["repeat_action_probability"] > 0 or it["frameskip"] < most_frames
-        self._game = PONG.load()
-        self._start = PONG.start(self._game, PONG.modes[self._is_duel]).view(np.uint8)
-        num_threads = min(it["num_threads"] or count_cores(), size)
-        self._threads = [self._make_thread(most_frames) for _ in range(num_threads)]
-        self._tasks: SimpleQueue[Any] = SimpleQueue()
-        self._answers: SimpleQueue[BaseException | None] = SimpleQueue()
-        self._num_helpers = 0
-        self._out = self._empty()
-        self._next = np.zeros((size, sides), np.int64)
+        # What the opponents remember after their next moves.
+        self._remembered = self._memory.streams.copy()
+        for i, network in enumerate(self._opponents):
+            network.stream = self._remembered[i : i + 1]
 
-    def _make_thread(self, most_frames: int) -> tuple[Any, ...]:
-        """Make what a kernel needs of its own in each thread."""
-        it, at = self._options, MACHINE.fields["picture"][1]  # type: ignore[index]
-        rooms = [kernels.unshared(8 + MACHINE.itemsize, dtype=np.uint8) for _ in range(2)]
-        begin = -at % 8  # pictures are read as words
-        machines = tuple(room[begin : begin + MACHINE.itemsize] for room in rooms)
-        for machine in machines:
-            machine[:] = self._start
-        pictures = tuple(each[at : at + ROWS * WIDTH].reshape(ROWS, WIDTH) for each in machines)
-        words = tuple(each.view(np.uint64) for each in pictures)
-        actions = kernels.unshared(max(most_frames, it["noop_max"], 1), dtype=np.uint8)
-        rules = np.zeros(1, kernels.GAMES)
-        rules[0] = (
-            self._game.address, [each.ctypes.data for each in machines], actions.ctypes.data,
-            it["frameskip"], most_frames, it["max_num_frames_per_episode"],
-            it["repeat_action_probability"],
-            PONG.fire if it["use_fire_reset"] and not self._is_duel else -1, self._no_move,
-            1 + self._is_duel, self.kind == "atari" or len(self._frames) > 0,
-            self.kind == "atari" and it["maxpool"],
-        )  # fmt: skip
-        height, width = it["img_height"], it["img_width"]
-        sums = (kernels.unshared(size, dtype=np.float32) for size in (WIDTH, width, width))
-        scratch = kernels.unshared(ROWS, dtype=np.uint8), *sums
-        plane = kernels.unshared(height, width, dtype=np.uint8)
-        levels = self._levels, np.arange(256, dtype=np.float32)
-        kept = self._kept.view(np.uint64), self._kept
-        tables = make_tables(height, width)
-        atari = self._stacks, kept, words, levels, tables, scratch, plane
-        view = {"atari": atari, "frame": self._frames.view(np.uint64)}.get(self.kind, IS_ACTIVE)
-        field = machines[0].view(MACHINE)["field"][0]
-        seen = pictures, field, self._fields, self._frames, PALETTE
-        return rules, machines, actions, seen, view
+    def _make_threads(self, most_frames: int) -> None:
+        """Make what plays the games, and what may be left of an interrupted call."""
+        it, size, memory = self._options, self.num_envs, self._memory
+        count = min(it["num_threads"] or count_cores(), size)
+        self._turns = Turns(count, memory)
+        own = memory, self._game, self._start, self._no_move, self._levels
+        shares = ((k, size * k // count, size * (k + 1) // count) for k in range(count))
+        threads = [make_scratch(it, most_frames, *own, share) for share in shares]
+        memories, remembered = (
+            each.view(np.uint8).reshape(len(each), each.itemsize)
+            for each in (memory.streams, self._remembered)
+        )
+        self._play_share = functools.partial(
+            play_share,
+            kernels.STEPS[self.kind],
+            (memory.places, memory.consoles, memories),
+            (self._moves, self._begins, self._draws, remembered),
+            self._start,
+            threads,
+        )
+        form = {"atari": memory.stacks.shape[1:], "frame": (ROWS, 3 * WIDTH)}
+        self._form = form.get(self.kind, (FIELD_SIZE, FIELD_SIZE))  # of an observation, in kernels
+        self._out = self._empty(size)
+        # The last observations of episodes after which the next one began in the same step.
+        self._final = self._empty(size if self.autoreset_mode == AutoresetMode.SAME_STEP else 0)
 
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
@@ -217,26 +220,20 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         `seed` is a number, from which the games count on, or one for each game that is reset. The
         first episode of a seed begins; without one the next episode.
         """
-        mask = np.asarray((options or {}).get("reset_mask", np.ones(self.num_envs, np.bool_)))
-        if mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
-            raise ConfigError(expected(f"reset_mask to be {self.num_envs} booleans", repr(mask)))
-        if not (self._is_seeded or mask.all()):
-            raise ConfigError("The first reset() must begin all games: leave out reset_mask.")
-        which = np.flatnonzero(mask)
-        if seed is None and not self._is_seeded:
-            seed = int(np.random.SeedSequence().generate_state(1)[0] >> 1)
-        if seed is not None:
-            is_one, count = np.ndim(seed) == 0, len(which)
-            seeds = [Option("seed", Count, 0).check(it, "reset") for it in np.atleast_1d(seed)]
-            seeds = [seeds[0] + i for i in range(count)] if is_one else seeds
-            if len(seeds) != count:
-                raise ConfigError(expected(f"{count} seeds, one per game", len(seeds)))
-            self.places["seed"][which], self.places["episode"][which] = seeds, -1
-            self.places["total_frames"][which] = 0
-            self._wait(which)
-            self._is_seeded = True
-        self._next[:, 0] = np.where(mask, kernels.RESET, kernels.LEAVE)
-        return self._play(), self._info()
+        with self._turns.lock:
+            self._turns.settle()
+            mask = self._read_mask(options)
+            which = np.flatnonzero(mask)
+            if seed is None and not self._is_seeded:
+                seed = int(np.random.SeedSequence().generate_state(1)[0] >> 1)
+            if seed is None:
+                self._plan(which)
+            else:
+                for i, each in zip(which, read_seeds(seed, len(which)), strict=True):
+                    self._begins[i] = each, 0, find_wait(each, 0, self._options["noop_max"])
+            self._moves[:, 0] = np.where(mask, kernels.RESET, kernels.LEAVE)
+            results = self._play()
+            return results[0], self._info(results)
 
     def step(self, actions: NDArray[Any]) -> Step:
         """Play a step of each game with an action, [N] indices; with ``opponent="self"`` [N, 2].
@@ -244,115 +241,134 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         Returns the observations, rewards [N] float64, whether episodes were over or cut off by the
         limit of frames, [N] bool each, and infos.
         """
+        with self._turns.lock:
+            self._turns.settle()
+            numbers = self._read_actions(actions)
+            is_on, mode = self.places["is_on"] != 0, self.autoreset_mode
+            are_on = is_on.all()
+            if not self._is_seeded or (mode == AutoresetMode.DISABLED and not are_on):
+                raise ConfigError("No episode is in progress: call reset() before step().")
+            if self._has_coins or self._opponents:
+                self._draw()
+            self._moves[:, : numbers.ndim] = self.moves[numbers].reshape(self.num_envs, -1)
+            self._decide(is_on)
+            if not are_on:
+                self._moves[~is_on, 0] = kernels.RESET
+                self._plan(np.flatnonzero(~is_on))
+            if mode == AutoresetMode.SAME_STEP:
+                self._plan(np.arange(self.num_envs))
+            results = self._play()
+            observations, _, rewards, is_over, is_cut, *_ = results
+            infos = self._info(results)
+            if mode == AutoresetMode.SAME_STEP and (ended := is_over | is_cut).any():
+                final = observations.copy()
+                final[ended] = self._final[ended]
+                infos |= {"final_obs": final, "_final_obs": ended}
+            return observations, rewards, is_over, is_cut, infos
+
+    def render(self) -> tuple[NDArray[np.uint8], ...] | None:
+        """The newest frames, [210, 160, 3] uint8 each, if ``render_mode`` is ``"rgb_array"``."""
+        with self._turns.lock:
+            self._turns.settle()
+            return tuple(PALETTE[self._frames]) if self.render_mode else None
+
+    def clone_state(self) -> State:
+        """Everything that the future of all games depends on, for `restore_state`."""
+        with self._turns.lock:
+            self._turns.settle()
+            return tuple(each.copy() for each in self._memory.arrays())
+
+    def restore_state(self, state: State) -> None:
+        """Continue from a state of these games, or of as many others with the same options.
+
+        Raises:
+            ConfigError: it is another one; nothing has changed.
+        """
+        with self._turns.lock:
+            self._turns.settle()
+            self._turns.restore(self._memory.read(state))
+
+    def close_extras(self, **_: Any) -> None:
+        """End the threads."""
+        with self._turns.lock:
+            self._turns.close()
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self._options, self.clone_state()
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        options, memory = state
+        self.__init__(**options)  # type: ignore[misc]
+        self.restore_state(memory)
+
+    def _play(self) -> Results:
+        """Carry out the orders."""
+        if self.closed:
+            raise ConfigError("The environment is closed; make a new one.")
+        size = self.num_envs
+        if self._options["copy"]:
+            self._out = self._empty(size)
+        results = (
+            self._out, self._final, np.empty(size), np.empty(size, np.bool_),
+            np.empty(size, np.bool_), np.empty(size, np.int32), np.empty(size, np.int32),
+        )  # fmt: skip
+        written = *(each.reshape(-1, *self._form) for each in results[:2]), *results[2:]
+        self._turns.play(functools.partial(self._play_share, written))
+        faults = self.places["fault"]
+        if faults.any():
+            raise not_covered(-int(faults.min()))
+        return results
+
+    # --- orders ---
+
+    @property
+    def _is_seeded(self) -> bool:
+        return bool(self.places["episode"][0] >= 0)
+
+    def _read_mask(self, options: Any) -> NDArray[np.bool_]:
+        """Which games to reset, from the `options` of `reset`."""
+        size, known = self.num_envs, ("reset_mask",)
+        if not isinstance(options, dict | None):
+            raise ConfigError(expected("options of reset as a dict", repr(options)))
+        for name in (options or {}).keys() - set(known):
+            advice = did_you_mean(name, known, "there is reset_mask alone")
+            raise ConfigError(expected("an option of reset", repr(name), advice))
+        mask = np.asarray((options or {}).get("reset_mask", np.ones(size, np.bool_)))
+        if mask.dtype != np.bool_ or mask.shape != (size,):
+            raise ConfigError(expected(f"reset_mask to be {size} booleans", repr(mask)))
+        if not (self._is_seeded or mask.all()):
+            raise ConfigError("The first reset() must begin all games: leave out reset_mask.")
+        return mask
+
+    def _read_actions(self, actions: Any) -> NDArray[np.integer[Any]]:
+        """The actions as an array of valid indices."""
         numbers, count = np.asarray(actions), len(self.moves)
         if numbers.shape != self.action_space.shape or numbers.dtype.kind not in "iu":
             what = f"actions as an array of whole numbers, {list(self.action_space.shape or ())}"
             raise ConfigError(expected(what, f"{numbers.dtype} {list(numbers.shape)}"))
         if numbers.min() < 0 or numbers.max() >= count:
-            advice = "pixelpong's agents need actions='six'"
+            is_agents = count < len(PONG.actions) and 0 <= numbers.min() <= numbers.max() < 6
+            advice = "pixelpong's agents need actions='six'" if is_agents else ""
             raise ConfigError(expected(f"actions from 0 to {count - 1}", numbers.tolist(), advice))
-        is_on, mode = self.places["is_on"] > 0, self.autoreset_mode
-        if not (self._is_seeded and (mode != AutoresetMode.DISABLED or is_on.all())):
-            raise ConfigError("No episode is in progress: call reset() before step().")
-        if self._has_coins or self._opponents:
-            self._draw()
-        self._next[:, : numbers.ndim] = self.moves[numbers].reshape(self.num_envs, -1)
+        return numbers
+
+    def _decide(self, is_on: NDArray[np.bool_]) -> None:
+        """Have the opponents choose their moves."""
+        if self._opponents:
+            self._remembered[:] = self._memory.streams
         for i, network in enumerate(self._opponents):
-            steps = self.places["steps"][i]
-            if steps == 0:
-                network.reset()
-            draw = self._draws[i, steps % _BLOCK, self._draws.shape[2] // 2]
-            self._next[i, 1] = PONG.duel_actions[network.act(mirror(self._frames[i]), draw)]
-        self._next[~is_on, 0] = kernels.RESET
-        observations = self._play()
-        rewards = self.places["reward"].astype(np.float64)
-        is_over, is_cut = self.places["is_over"] > 0, self.places["is_cut"] > 0
-        if mode == AutoresetMode.SAME_STEP and (ended := is_over | is_cut).any():
-            final = observations.copy()
-            self._next[:, 0] = np.where(ended, kernels.RESET, kernels.LEAVE)
-            observations = self._play()
-            infos = self._info() | {"final_obs": final, "_final_obs": ended}
-            return observations, rewards, is_over, is_cut, infos
-        return observations, rewards, is_over, is_cut, self._info()
+            if is_on[i]:
+                row = self.places["steps"][i] % _BLOCK
+                draw = self._draws[i, row, self._draws.shape[2] // 2]
+                self._moves[i, 1] = PONG.duel_actions[network.act(mirror(self._frames[i]), draw)]
 
-    def render(self) -> tuple[NDArray[np.uint8], ...] | None:
-        """The newest frames, [210, 160, 3] uint8 each, if ``render_mode`` is ``"rgb_array"``."""
-        return tuple(PALETTE[self._frames]) if self.render_mode else None
-
-    def clone_state(self) -> tuple[NDArray[Any], ...]:
-        """Everything that the future of all games depends on, for `restore_state`."""
-        return tuple(each.copy() for each in self._memory())
-
-    def restore_state(self, state: tuple[NDArray[Any], ...]) -> None:
-        """Continue from a state of these games, or of as many others with the same options."""
-        for ours, theirs in zip(self._memory(), state, strict=True):
-            ours[...] = theirs
-        self._is_seeded = True
-
-    def close_extras(self, **_: Any) -> None:
-        """End the threads."""
-        while self._num_helpers:
-            self._tasks.put(None)
-            self._num_helpers -= 1
-
-    def __getstate__(self) -> tuple[Any, ...]:
-        return self._options, self.clone_state(), self._is_seeded
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        options, memory, is_seeded = state
-        self.__init__(**options)  # type: ignore[misc]
-        self.restore_state(memory)
-        self._is_seeded = is_seeded
-
-    def _memory(self) -> tuple[NDArray[Any], ...]:
-        shown = self._fields, self._frames, self._stacks, self._kept
-        return self.places, self._consoles, self._streams, *shown
-
-    def _play(self) -> NDArray[Any]:
-        """Carry out the next moves; return the observations."""
-        if self._options["copy"]:
-            self._out = self._empty()
-        form = {"atari": self._stacks.shape[1:], "frame": (ROWS, 3 * WIDTH)}
-        form_of_one = form.get(self.kind, (FIELD_SIZE, FIELD_SIZE))
-        out = self._out.reshape(self.num_envs, *form_of_one)
-        games, kernel = (self.places, self._consoles), kernels.STEPS[self.kind]
-        count = len(self._threads)
-        bounds = [self.num_envs * k // count for k in range(count + 1)]
-
-        def play(k: int) -> None:
-            own, first, last = self._threads[k], bounds[k], bounds[k + 1]
-            kernel(games, self._next, self._draws, self._start, own, out, first, last)
-
-        while self._num_helpers < count - 1:
-            helper = threading.Thread(target=_help, args=(self._tasks, self._answers), daemon=True)
-            helper.start()
-            self._num_helpers += 1
-        for k in range(1, count):
-            self._tasks.put(functools.partial(play, k))
-        try:
-            play(0)
-        finally:
-            errors = [self._answers.get() for _ in range(1, count)]
-        for error in filter(None, errors):
-            raise error
-        if self.places["fault"].any():
-            raise not_covered(-int(self.places["fault"].min()))
-        which = np.flatnonzero(self._next[:, 0] == kernels.RESET)
-        self.places["episode"][which] += 1
-        self._wait(which)
-        return self._out
-
-    def _wait(self, which: NDArray[np.intp]) -> None:
-        """Decide with how many frames without a press the next episodes of these games begin.
-
-        As ale-py on Linux does: the k-th episode takes the k-th number of C++'s ``mt19937``.
-        """
-        if self._options["noop_max"]:
-            for i in which:
-                place = self.places[i]
-                twister = np.random.RandomState(int(place["seed"]) & 0xFFFFFFFF)
-                numbers = twister.randint(2**32, size=place["episode"] + 2, dtype=np.uint32)
-                place["waits"] = int(numbers[-1]) * self._options["noop_max"] >> 32
+    def _plan(self, which: NDArray[np.intp]) -> None:
+        """Have the next episodes of these games ready to begin."""
+        seeds, episodes = self.places["seed"], self.places["episode"] + 1
+        is_new = (self._begins["seed"] != seeds) | (self._begins["episode"] != episodes)
+        for i in which[is_new[which]]:
+            seed, episode = int(seeds[i]), int(episodes[i])
+            self._begins[i] = seed, episode, find_wait(seed, episode, self._options["noop_max"])
 
     def _draw(self) -> None:
         """Draw the numbers for the next steps of the games that have none left."""
@@ -363,42 +379,19 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
             seed, episode, block = wanted[i].tolist()
             rng = make_rng(seed, "evaluate", 0, episode)
             rng.bit_generator.advance(block * self._draws[i].size)  # type: ignore[attr-defined]
+            self._drawn[i] = -1
             rng.random(out=self._draws[i])
             self._drawn[i] = wanted[i]
 
-    def _empty(self) -> NDArray[Any]:
-        return np.empty(self.observation_space.shape or (), self.single_observation_space.dtype)
+    def _empty(self, size: int) -> NDArray[Any]:
+        space = self.single_observation_space
+        return np.empty((size, *(space.shape or ())), space.dtype)
 
-    def _info(self) -> dict[str, Any]:
+    def _info(self, results: Results) -> dict[str, Any]:
+        *_, total_frames, episode_frames = results
         return {
             "env_id": np.arange(self.num_envs, dtype=np.int32),
             "lives": np.zeros(self.num_envs, np.int32),
-            "frame_number": self.places["total_frames"].astype(np.int32),
-            "episode_frame_number": self.places["episode_frames"].astype(np.int32),
+            "frame_number": total_frames,
+            "episode_frame_number": episode_frames,
         }
-
-
-def _help(tasks: SimpleQueue[Any], answers: SimpleQueue[BaseException | None]) -> None:
-    """Carry out tasks until one is None; cheaper than a `ThreadPoolExecutor`, see docs/log.md."""
-    for task in iter(tasks.get, None):
-        try:
-            answers.put(task())
-        except BaseException as error:
-            answers.put(error)
-
-
-def _check(options: dict[str, Any]) -> dict[str, Any]:
-    """Refuse options that are unknown or out of range."""
-    types = get_type_hints(PongVectorEnv.__init__, include_extras=True)
-    types |= {"autoreset_mode": Autoreset}
-    for name, value in options.pop("unused").items():
-        if name not in _UNUSED:
-            advice = did_you_mean(name, types, "see help(pixelpong.make_vec)")
-            raise ConfigError(expected("the name of an option", repr(name), advice))
-        if value != _UNUSED[name]:
-            raise ConfigError(f"Pong has no use for {name}; leave it out.")
-    del options["self"]
-    return {
-        name: Option(name, types[name], None).check(getattr(value, "value", value), "Pong")
-        for name, value in options.items()
-    }

@@ -37,12 +37,14 @@ from pixelpong.atari.palette import PALETTE
 from pixelpong.env.duel import FIRST_ROW, LAST_ROW, LEFT, DuelEmulator
 from pixelpong.errors import PixelpongError, on_one_line
 from pixelpong.faces.look.reel import encode_difference
+from pixelpong.faces.page.threads import in_thread
 from pixelpong.items import DOWN, STAY, UP
 from pixelpong.schema import Share, decode
 from pixelpong.seeding import make_rng
 
 PICTURES_PER_SECOND = 60
 AGAINST_RULES = 1008  # close code of RFC 6455
+MAX_MESSAGE = 4096  # bytes that the browser may send at once
 
 SERVE_FRAMES = 180  # frames after a point when the person's side serves automatically
 
@@ -133,12 +135,27 @@ async def play_socket(websocket: WebSocket, load_agent: Callable[[str, str], Age
     rng = make_rng(int.from_bytes(os.urandom(4), "little"), "play")
     with contextlib.suppress(WebSocketDisconnect):
         try:
-            game = await asyncio.to_thread(lambda: Game(load_agent(run_id, which), rng))
+            game = await in_thread(lambda: Game(load_agent(run_id, which), rng))
             await _play(websocket, game)
         except (PixelpongError, ValueError) as error:
             with contextlib.suppress(RuntimeError):  # it has left
                 await websocket.send_json({"problem": on_one_line(str(error))[:500]})
                 await websocket.close(AGAINST_RULES)
+
+
+async def _receive(websocket: WebSocket) -> Message:
+    """The next message of the browser.
+
+    Raises:
+        WebSocketDisconnect: it has left.
+        ValueError: it has sent something else than a `Message`.
+    """
+    received = await websocket.receive()
+    if received["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect(received["code"])
+    if received.get("text") is None:
+        raise ValueError("The game takes JSON as text, and got a binary message.")
+    return decode(received["text"].encode("utf-8", "replace"), Message)
 
 
 async def _play(websocket: WebSocket, game: Game) -> None:
@@ -150,8 +167,7 @@ async def _play(websocket: WebSocket, game: Game) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout_at(due):
                 while True:
-                    text = await websocket.receive_text()
-                    game.obey(decode(text.encode("utf-8", "replace"), Message))
+                    game.obey(await _receive(websocket))
         game.tick()
         state, screen = game.describe(), game.screen.reshape(-1).copy()
         if state != told:

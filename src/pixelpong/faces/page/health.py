@@ -40,7 +40,7 @@ STALLED_GAIN = 0.5  # of return, that counts as progress
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check has found; `advice` may be empty."""
+    """What a check has found; `text` and `advice` may be empty."""
 
     level: str  # `GOOD`, `NOTE` or `WARNING`
     title: str
@@ -80,16 +80,14 @@ def assess(record: Record) -> list[Finding]:
         text = f"Each update changes the policy by a KL of {kl:.3f}; even {KL_LARGE} is a lot."
         advice = "Lower --learning-rate or --update-epochs."
         found.append(Finding(WARNING, "Steps too large", text, advice))
-    if not found:
-        text = "Nothing in the metrics gives cause for concern."
-        if len(returns):
-            text += f" It plays at a return of about {signed(strength)}."
-        found.append(Finding(GOOD, "All is well", text))
     if strength < STRONG_RETURN and since < before + STALLED_GAIN:
         text = f"The return has not improved for {STALLED_STEPS:,} steps: its best was "
         text += f"{signed(before)} before and {signed(since)} since."
         advice = "The classic mode takes time; otherwise try another --seed or --learning-rate."
         found.append(Finding(NOTE, "No progress", text, advice))
+    if not found:
+        text = f"It plays at a return of about {signed(strength)}." if len(returns) else ""
+        found.append(Finding(GOOD, "No problems found", text))
     return found
 
 

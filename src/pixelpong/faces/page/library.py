@@ -18,13 +18,16 @@ import os
 import re
 import threading
 from collections.abc import Mapping
+from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
 from pixelpong.agent.choice import PACKAGE, Agents, find_agents, open_agent
 from pixelpong.agent.file import SHIPPED, About, Agent, read_about
+from pixelpong.config import ALGORITHMS, OPTIONS, Config
 from pixelpong.errors import CheckpointError, RunError
+from pixelpong.faces.display import is_comparable, steps_left
 from pixelpong.faces.look.reel import make_reel
 from pixelpong.faces.page.health import assess
 from pixelpong.processes import Processes
@@ -35,7 +38,9 @@ from pixelpong.sweeps.sweep import make_settings
 
 REELS_KEPT = 20  # the newest, in memory; one takes about a megabyte
 MAX_ROWS = 1000  # of columns: more than a chart is wide in pixels
-MIN_ROWS = 100  # of the columns of each of many runs
+ROWS_EACH, LEAST_ROWS = 100, 20  # of each of several runs, and of each of very many
+ROWS_IN_ALL = 10_000  # of very many
+SPEED_ROWS = 20  # the newest, from which the speed of a training is known
 
 STRENGTHS = ("untrained", *SHIPPED)  # words for how well an agent plays, and
 LIMITS = (-19.0, -5.0, 8.0, 18.0)  # the returns between them: below the first, the first word
@@ -73,7 +78,8 @@ class Library:
         if not chosen:
             raise RunError("None of these runs is in the list; reload the page.")
         found = {Record.read(paths[id]): id for id in sorted(chosen, key=lambda id: (len(id), id))}
-        rows = max(MIN_ROWS, MAX_ROWS // len(found))
+        count = len(found)
+        rows = max(MAX_ROWS // count, min(ROWS_EACH, ROWS_IN_ALL // count), LEAST_ROWS)
         return {
             "runs": [{"id": id, **_tell_curves(record, rows)} for record, id in found.items()],
             "options": ["seed", *varied(record.config for record in found if record.config)],
@@ -103,10 +109,10 @@ class Library:
                 play_and_explain, path, which, seed, episode
             ).result()
             return made
-        except BrokenProcessPool:
+        except (BrokenProcessPool, CancelledError):  # killed while it played, or before
             if not self._is_closed:
                 self._pool = Processes(1)
-            raise RunError("The process that plays the games has ended; try again.") from None
+            raise RunError("The process that plays games crashed. Try again.") from None
 
     def close(self) -> None:
         """End the process that makes reels."""
@@ -157,8 +163,14 @@ def _summarize(found: tuple[tuple[Record, str], ...]) -> list[dict[str, Any]]:
 
 
 def _tell_curves(record: Record, rows: int) -> dict[str, Any]:
-    config = vars(record.config) if record.config else {}
+    config = used(record.config) if record.config else {}
     return {**record.to_dict(), "config": config, "columns": _list_columns(record, rows)}
+
+
+def used(config: Config) -> dict[str, Any]:
+    """The options of a configuration, without those of the algorithm that it does not use."""
+    others = ALGORITHMS.keys() - {config.algorithm}
+    return {name: it for name, it in vars(config).items() if OPTIONS[name].section not in others}
 
 
 def _tell_run(record: Record) -> dict[str, Any]:
@@ -166,6 +178,7 @@ def _tell_run(record: Record) -> dict[str, Any]:
     found = Agents.of_run(run) if run else Agents({}, None)
     return {
         **_tell_curves(record, MAX_ROWS),
+        "seconds_to_win": find_seconds_to_win(record),
         "versions": run.versions if run else {},
         "machine": run.machine if run else {},
         "evaluations": [it.in_short() for it in record.evaluations],
@@ -174,24 +187,44 @@ def _tell_run(record: Record) -> dict[str, Any]:
     }
 
 
+def find_seconds_to_win(record: Record) -> float | None:
+    """What is left of a live training until it wins, at its newest speed; as on the terminal.
+
+    None if it is not like the recorded ones, or too young.
+    """
+    if not record.is_live or record.config is None or not is_comparable(record.config):
+        return None
+    rows = record.rows[-SPEED_ROWS:]
+    if len(rows) < 2:
+        return None
+    first, last = rows[0], rows[-1]
+    steps, seconds = (
+        (last.get(it) or 0) - (first.get(it) or 0) for it in ("steps", "training_seconds")
+    )
+    return steps_left(record.estimated_return) * seconds / steps if steps > 0 else None
+
+
 def _tell_agents(found: Agents, evaluated: Mapping[str, float]) -> dict[str, Any]:
-    """Agents as JSON; `evaluated` has the returns of those that have been evaluated."""
+    """Agents as JSON, each with a word for its strength, the word's rank, and the return and its
+    kind from which the word follows; `evaluated` has the returns of those that have been evaluated.
+    """
     told = []
     for which, paths in found.files.items():
         about = About(0)
         for path in reversed(paths):
             with contextlib.suppress(CheckpointError):
                 about = read_about(path)
-        known = evaluated.get(which, about.estimated_return)
-        place = bisect.bisect(LIMITS, -math.inf if known is None else known)
-        strength = which if which in SHIPPED else STRENGTHS[place]
-        told.append({"which": which, "strength": strength} | vars(about))
+        value = evaluated.get(which, about.estimated_return)
+        rank = bisect.bisect(LIMITS, -math.inf if value is None else value)
+        if which in SHIPPED:  # the name is the word, and does not follow from a return
+            rank, value = STRENGTHS.index(which), None
+        kind = "greedy" if which in evaluated else "estimated"
+        words = {"strength": STRENGTHS[rank], "rank": rank, "return": value, "kind": kind}
+        told.append({"which": which} | words | vars(about))
     return {"agents": told, "best": found.best}
 
 
 def _list_columns(record: Record, most: int) -> dict[str, list[float | None]]:
     """The metrics, thinned out evenly to at most `most` rows including the last one."""
     step = max(1, -(-len(record.rows) // most))
-    rows = record.rows[::-1][::step][::-1]
-    names = dict.fromkeys(name for row in rows for name in row)
-    return {name: [row.get(name) for row in rows] for name in names}
+    return record.rows[::-1][::step][::-1].to_lists()

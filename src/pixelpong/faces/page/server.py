@@ -1,26 +1,29 @@
 """The page's server: what is served, where, and to whom; uvicorn runs it.
 
 Any web page that you visit can send requests to a server on your machine. So a request must name
-this server as its host (a foreign name that points here is refused), pages of other origins are
-refused, and no other page can frame, embed or read an answer. If other machines can reach the
-server, every request needs a token instead of a known host.
+this machine as its host (a foreign name that points here is refused), pages of other origins are
+refused, and no other page can frame, embed or read an answer. The port may be any: behind a tunnel
+the browser has another one. If other machines can reach the server, every request needs a token
+instead of a known host.
 """
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import hmac
 import ipaddress
 import json
 import mimetypes
 import os
+import re
 import socket
 import subprocess
 import sys
 import threading
 import urllib.parse
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Awaitable, Callable
+from concurrent.futures import wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,11 +41,16 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pixelpong.errors import ConfigError, PixelpongError, on_one_line, refusing
-from pixelpong.faces.page.game import play_socket
+from pixelpong.faces.page.connections import Connections, make_exception_handler
+from pixelpong.faces.page.game import MAX_MESSAGE, play_socket
 from pixelpong.faces.page.library import Library
+from pixelpong.faces.page.threads import BusyError, in_thread, start
+from pixelpong.interrupts import is_command
 
 STATIC = Path(__file__).parent / "static"
 ASK_SECONDS = 0.1
+END_SECONDS = 5.0  # that the end may take; then it waits for nothing any more
+NAMES = ("localhost", "127.0.0.1", "[::1]")  # of this machine, for its own browsers
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -66,7 +74,11 @@ def serve(
     tell: Callable[[str], None],
     should_stop: Callable[[], bool],  # called ten times a second
 ) -> None:
-    """Serve the page until `should_stop` returns True, then end within a second or two."""
+    """Serve the page until `should_stop` returns True, then end within a few seconds.
+
+    What hangs in a read stays behind in a daemon thread. If even so the process of a command does
+    not end, it ends itself.
+    """
     path, which, game = agent
     library = Library(runs_dir, path)
     listening, guard = listen(host, port, make_app(library))
@@ -82,25 +94,57 @@ def serve(
         tell(f"{runs_dir} does not exist yet; runs will be listed as soon as it does")
     if opens_browser:
         _open_browser(guard.url(page))
+    server = _make_server(guard)
+
+    async def run() -> None:
+        asyncio.get_running_loop().set_exception_handler(make_exception_handler(tell))
+        await server.serve([listening])
+
+    with listening:
+        # Not in the main thread, where uvicorn would handle signals.
+        serving = start(lambda: asyncio.run(run()))
+        while not serving.done() and not should_stop():
+            wait([serving], ASK_SECONDS)
+        server.should_exit = True
+        if is_command():
+            _end_at_last(tell)
+        _, late = wait([serving, start(library.close)], END_SECONDS)
+        if serving not in late:
+            serving.result()
+
+
+def _make_server(guard: Guard) -> uvicorn.Server:
+    connections = Connections(guard)
     config = uvicorn.Config(
-        guard,
+        connections,
+        http=connections.make_protocol(),
         ws="websockets-sansio",
         ws_per_message_deflate=False,  # frames of the game are already compact
+        ws_max_size=MAX_MESSAGE,
         lifespan="off",
         log_config=None,
         log_level="critical",
         server_header=False,
+        proxy_headers=False,  # anybody can send them
+        backlog=64,  # asyncio tries to accept so many at once, even if there are no descriptors
         timeout_graceful_shutdown=1,
     )
-    server = uvicorn.Server(config)
-    # Not in the main thread, where it would handle signals.
-    with listening, ThreadPoolExecutor(1) as pool:
-        serving = pool.submit(server.run, [listening])
-        while not serving.done() and not should_stop():
-            wait([serving], ASK_SECONDS)
-        server.should_exit = True
-        library.close()
-        serving.result()
+    return uvicorn.Server(config)
+
+
+def _end_at_last(tell: Callable[[str], None]) -> None:
+    """End this process if it is still there some seconds after it should have ended.
+
+    Libraries have threads for which Python waits, and one of them may hang in a read.
+    """
+
+    def end() -> None:
+        tell("something still hangs, probably a read from a disk; ended without waiting for it")
+        os._exit(1)
+
+    timer = threading.Timer(2 * END_SECONDS, end)
+    timer.daemon = True
+    timer.start()
 
 
 def _open_browser(url: str) -> None:
@@ -170,15 +214,18 @@ class Guard:
         """The answer to a request that must be refused, or None."""
         hosts = [host.lower() for host in request.headers.getlist("host")]
         origins = [origin.lower() for origin in request.headers.getlist("origin")]
-        # A browser leaves the port 80 out.
-        names = [f"{it}:{self.port}".removesuffix(":80") for it in ("localhost", *self.hosts)]
-        if len(hosts) != 1 or (self.token is None and hosts[0] not in names):
-            return _answer_problem(403, f"This server has another name: open {self.url()}")
+        if len(hosts) != 1 or (self.token is None and not self._is_own(hosts[0])):
+            return _answer_problem(403, "Open this page at localhost or 127.0.0.1, at any port.")
         if (origins or request.scope["type"] == "websocket") and origins != [f"http://{hosts[0]}"]:
             return _answer_problem(403, "Only pages of this server are answered.")
         if self.token is not None and not has_token:
             return _answer_problem(401, "Open the address with the token, as printed at the start.")
         return None
+
+    def _is_own(self, host: str) -> bool:
+        """Whether a host names this machine, at any port: a page of a foreign name never does."""
+        names = "|".join(map(re.escape, (*NAMES, *self.hosts)))
+        return re.fullmatch(f"({names})(:[1-9][0-9]{{0,4}})?", host) is not None
 
 
 def make_app(library: Library) -> Starlette:
@@ -186,8 +233,11 @@ def make_app(library: Library) -> Starlette:
     # The system's table of types may be wrong, and browsers run no script of a wrong type.
     mimetypes.add_type("text/javascript", ".js")
 
-    def tell(function: Callable[..., Any]) -> Callable[[Request], Response]:
-        return lambda request: _answer(function(**request.path_params))  # runs in a thread
+    def tell(function: Callable[..., Any]) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            return await in_thread(lambda: _answer(function(**request.path_params)))
+
+        return answer
 
     app = Starlette(
         routes=[
@@ -223,6 +273,8 @@ async def _answer_error(request: Request, error: Exception) -> Response:
     match error:
         case HTTPException():
             return _answer_problem(error.status_code, error.detail)
+        case BusyError():
+            return _answer_problem(503, str(error))
         case PixelpongError():
             return _answer_problem(404, on_one_line(str(error)))
     return _answer_problem(500, f"The server failed: {type(error).__name__}; restart it.")

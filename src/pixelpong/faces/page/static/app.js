@@ -2,7 +2,7 @@
 //
 //     #runs   #run/ID   #compare/ID,ID   #sweep/NAME   #play/ID/AGENT   #watch/ID/AGENT?SEED/EPISODE
 import {
-  FIGURES, build, buildScroller, buildTable, describeRun, follow, rewrite, warnAbove,
+  FIGURES, build, buildScroller, buildState, buildTable, describeRun, follow, rewrite, warnAbove,
 } from "./parts.js";
 import { mountComparison } from "./compare.js";
 import { mountGame } from "./play.js";
@@ -63,7 +63,7 @@ function mountList(element, signal) {
     link.href = `#compare/${[...ticked].join(",")}`;
     words.textContent = `${ticked.size} selected${isOne ? ": select another to compare" : ""}`;
   };
-  const head = ["run", "", ...FIGURES, "preset", "seed", "last change"];
+  const head = ["run", "compare", ...FIGURES, "preset", "seed", "last change"];
   follow("/api/runs", signal, ({ runs = [] }) => {
     const rows = Map.groupBy(runs, (run) => findSweep(run) ?? run.id);
     for (const id of ticked) if (!rows.has(id)) ticked.delete(id);
@@ -93,11 +93,12 @@ function listRows(rows, onTick) {
       },
     });
     const won = members.filter(({ state }) => state === "won").length;
-    const live = members.find((each) => each.is_live), cells = describeRun(live ?? run);
+    const count = `${won} of ${members.length}`;
+    const live = members.find((each) => each.is_live), cells = describeRun(run);
     const written = new Date(1000 * run.modified).toLocaleString("en", style);
     return [
       build("a", { href: sweep ? `#sweep/${sweep}` : `#run/${run.id}` }, name), box,
-      ...(sweep ? [live ? cells[0] : "", `${won} of ${members.length} won`, "", ""] : cells),
+      ...(sweep ? [[live && buildState(live.state), ` ${count} won`], "", "", ""] : cells),
       run.preset ?? "", sweep ? "" : `${run.seed ?? ""}`,
       run.state === "damaged" ? run.problem : written,
     ];

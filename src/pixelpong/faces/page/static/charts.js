@@ -3,7 +3,7 @@
 // A series is one run or the seeds of a setting: its `members` are the columns of their metrics.
 // Several become a curve, their mean, with a band. Everything is placed in shares of the picture,
 // so a chart fits any width, also on paper, without being drawn again.
-import { build, formatCount, formatNumber, formatSigned, rewrite } from "./parts.js";
+import { build, findEnds, formatCount, formatNumber, formatSigned, rewrite } from "./parts.js";
 
 const SIZE = 1000; // of the picture's own coordinates, from the upper left
 const REACH = 0.02; // of the width: how near a value is to be to the pointer
@@ -51,14 +51,31 @@ const CHARTS = [
   single("steps_per_second", "Speed", "steps per second", formatCount),
 ];
 
-/** A heading, and the charts; returns `update([{name, members, target}])`. */
+/**
+ * A heading, the key to the curves if there are several or one has a band, and the charts; returns
+ * `update([{name, members, target}])`.
+ */
 export function mountCurves(element) {
+  const key = build("ul", { class: "legend key-of-all", "aria-label": "Key to the curves" });
   const pointAll = (place) => charts.forEach((chart) => chart.point(place));
   const charts = CHARTS.map((chart) => new Chart(chart, pointAll));
   const figures = build("div", { class: "curves" }, charts.map(({ figure }) => figure));
-  element.append(build("h2", {}, "Curves"), figures);
-  return (series) => charts.forEach((chart) => chart.update(series));
+  element.append(build("h2", {}, "Curves"), key, figures);
+  return (series) => {
+    const keys = isSingle(series) ? [] : series.map(({ name }, place) => (
+      { name, style: styleOf(place) }
+    ));
+    key.hidden = !keys.length;
+    rewrite(key, keys, () => keys.map(buildKey));
+    charts.forEach((chart) => chart.update(series));
+  };
 }
+
+// Whether one run is shown, by several curves in a chart.
+const isSingle = (series) => series.length === 1 && series[0].members.length === 1;
+const styleOf = (place) => (
+  { colour: `series-${place + 1}`, width: 2.25, dash: DASHES[place] }
+);
 
 class Chart {
   /** `pointAll(steps)` shows the values at a place in all charts. */
@@ -86,14 +103,15 @@ class Chart {
     const { chart } = this, isOne = series.length === 1;
     this.traces = this.listTraces(series).filter(({ points }) => points.length);
     const all = this.traces.flatMap(({ points, seeds = [points] }) => seeds.flat());
-    this.end = 1.01 * Math.max(0, ...all.map(([x]) => x)) || 1;
+    this.end = 1.01 * Math.max(0, findEnds(all.map(([x]) => x))[1]) || 1;
     this.range = chart.range ?? findRange(all.map(([, value]) => value));
     const lines = this.traces.filter(({ style }) => !style.isDots);
     this.mains = isOne ? lines.slice(-1) : lines;
     this.figure.dataset.points = this.traces[0]?.points.length ?? 0;
     this.figure.hidden = !all.length && series.some(({ members: [first] }) => first.steps?.length);
-    const hasKeys = this.traces.length > 1 && (isOne || chart.id === "return");
-    const keys = hasKeys ? this.traces : [];
+    // In a comparison only groups of which some seeds have no figures here, such as no return yet.
+    const hasKeys = this.traces.length > 1 || !isSingle(series);
+    const keys = this.traces.filter(({ isPart }) => hasKeys && (isSingle(series) || isPart));
     rewrite(this.legend, keys.map(({ name }) => name), () => keys.map(buildKey));
     this.draw(chart.id === "return" ? series[0]?.target : null);
     this.point(this.place ?? null);
@@ -102,7 +120,7 @@ class Chart {
   /** The curves, each with its name, its style and its points, [steps, value]. */
   listTraces(series) {
     const { curves } = this.chart;
-    if (series.length === 1 && series[0].members.length === 1) {
+    if (isSingle(series)) {
       return curves.map(([column, name, style]) => (
         { name, style: STYLES[style], points: pair(series[0].members[0], column) }
       ));
@@ -112,8 +130,9 @@ class Chart {
       lines.map(([column]) => pair(columns, column)).find((points) => points.length)
     );
     return series.map(({ name, members }, place) => {
-      const style = { colour: `series-${place + 1}`, width: 2.25, dash: DASHES[place] };
-      return { name, style, ...joinSeeds(members.map(find).filter(Boolean)) };
+      const found = members.map(find).filter(Boolean), isPart = found.length < members.length;
+      const words = isPart ? `${found.length} of ${name}` : name;
+      return { name: words, style: styleOf(place), isPart, ...joinSeeds(found) };
     });
   }
 
@@ -213,21 +232,21 @@ function pair({ steps, ...columns }, name) {
  */
 export function joinSeeds(seeds) {
   if (seeds.length < 2) return { points: seeds[0] ?? [] };
-  const from = Math.max(...seeds.map(([first]) => first[0]));
-  const to = Math.min(...seeds.map((points) => points.at(-1)[0]));
+  const [, from] = findEnds(seeds.map(([first]) => first[0]));
+  const [to] = findEnds(seeds.map((points) => points.at(-1)[0]));
   const rows = seeds[0].filter(([x]) => from <= x && x <= to).map(([x]) => (
     [x, seeds.map((points) => points.findLast(([each]) => each <= x)[1])]
   ));
   const points = rows.map(([x, values]) => [x, values.reduce((a, b) => a + b) / values.length]);
-  const low = rows.map(([x, values]) => [x, Math.min(...values)]);
-  const high = rows.map(([x, values]) => [x, Math.max(...values)]);
+  const low = rows.map(([x, values]) => [x, findEnds(values)[0]]);
+  const high = rows.map(([x, values]) => [x, findEnds(values)[1]]);
   return { seeds, points, band: [...low, ...high.reverse()] };
 }
 
 // The ends of an axis, with some room on both sides; a constant is in the middle. The mean of equal
 // figures may differ from them in its last bit.
 function findRange(values) {
-  const low = Math.min(...values), high = Math.max(...values);
+  const [low, high] = findEnds(values);
   if (low > high) return [0, 1];
   const isFlat = high - low <= 1e-9 * Math.max(Math.abs(low), Math.abs(high));
   const pad = isFlat ? Math.abs(high) || 1 : 0.05 * (high - low);

@@ -1,7 +1,7 @@
 // Several runs side by side: those that were chosen, or those of a sweep.
 import {
-  FIGURES, build, buildScroller, buildTable, describeRun, follow, formatCount, formatSeconds,
-  formatSigned, rewrite,
+  FIGURES, build, buildScroller, buildTable, describeRun, follow, formatCount, formatOption,
+  formatSeconds, formatSigned, nameOption, rewrite,
 } from "./parts.js";
 import { mountCurves } from "./charts.js";
 
@@ -12,9 +12,10 @@ export function mountComparison(element, signal, ids = "", isSweep = false) {
   const chosen = ids.split(",").filter(Boolean), title = isSweep ? ids : "Comparison";
   const problem = build("p", { class: "problem" }), table = buildScroller("The runs");
   const summary = buildScroller("Results");
-  const words = "Medians; from four runs on, with 95 % intervals.";
+  const words = "Medians; 95 % intervals from four runs up.";
   const box = build("input", { type: "checkbox", checked: true, onchange: () => show() });
-  const joining = "Join runs that differ only in their seed: mean and range, until the first ends.";
+  const joining = "Group runs that differ only by seed "
+    + "(mean and range, up to the end of the shortest)";
   const joins = build("label", { class: "row" }, box, joining);
   document.title = `${title} · pixelpong`;
   element.append(build("h1", {}, title), problem);
@@ -67,13 +68,13 @@ function buildSettings(settings) {
 function buildRuns(runs, options, chosen) {
   const remove = (id) => {
     const rest = chosen.filter((each) => each !== id).join(",");
-    const link = { href: `#compare/${rest}`, "aria-label": `Remove ${id}` };
-    return chosen.includes(id) && build("a", link, "Remove");
+    const label = `Remove ${id}`;
+    const link = { href: `#compare/${rest}`, class: "remove", "aria-label": label, title: label };
+    return chosen.includes(id) && build("a", link, "×");
   };
   const rows = runs.map((run) => [
-    build("a", { href: `#run/${run.id}` }, run.name), remove(run.id), ...describeRun(run),
-    ...options.map((name) => `${run.config[name] ?? "–"}`),
+    [build("a", { href: `#run/${run.id}` }, run.name), remove(run.id)], ...describeRun(run),
+    ...options.map((name) => formatOption(name, run.config[name])),
   ]);
-  const names = options.map((name) => `--${name.replaceAll("_", "-")}`);
-  return buildTable(["run", "", ...FIGURES, ...names], rows);
+  return buildTable(["run", ...FIGURES, ...options.map(nameOption)], rows);
 }

@@ -2,6 +2,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const LIVE_MS = 1000, REST_MS = 5000; // between two questions, if something trains or nothing does
+const PATIENCE = 9; // times as long as an answer took: asking must not slow down the training
 const written = new WeakMap(); // the content of elements, see `rewrite`
 
 /** An element with attributes, listeners (`onclick: f`) and children; "svg:path" is one of SVG. */
@@ -67,20 +68,22 @@ export async function ask(path, signal) {
  * says that the server answers, but no longer for this path.
  */
 export function follow(path, signal, show) {
-  let known = null, last = null, timer = null;
+  let known = null, last = null, timer = null, took = 0;
   const again = async () => {
     clearTimeout(timer);
     if (!document.hidden) {
-      const answer = await ask(path, signal);
+      const begin = performance.now(), answer = await ask(path, signal);
       if (signal.aborted) return;
+      took = performance.now() - begin;
       if (answer.status === 200) known = answer;
-      const { status, problem, text } = answer, isGone = status !== 0 && status !== 200;
+      const { status, problem, text } = answer, isGone = status === 404;
       const trouble = isGone && known ? "Deleted or moved. This is what was read before." : problem;
       warnAbove(status ? "" : `${problem} Trying again.`);
       if (text !== last) show(status === 200 ? answer : { ...known, trouble, isGone });
       last = text;
     }
-    timer = setTimeout(again, (known?.is_live ?? known?.runs) ? LIVE_MS : REST_MS);
+    const pause = (known?.is_live ?? known?.runs) ? LIVE_MS : REST_MS;
+    timer = setTimeout(again, Math.max(pause, PATIENCE * took));
   };
   document.addEventListener("visibilitychange", again, { signal });
   signal.addEventListener("abort", () => clearTimeout(timer));
@@ -98,10 +101,32 @@ export function formatNumber(value, style) {
   return value.toLocaleString("en", style).replace("-", "−");
 }
 
-/** A number with its sign: "+0.50", "−21". */
+/** A number with its sign, as `pixelpong.run.words.signed` writes it: "+0.50", "−21", "+0". */
 export function formatSigned(value, digits = 0) {
   const size = { minimumFractionDigits: digits, maximumFractionDigits: digits };
-  return formatNumber(value, { signDisplay: "exceptZero", ...size });
+  const text = formatNumber(value, { signDisplay: "always", ...size });
+  return /[1-9]/.test(text) ? text : text.replace("−", "+");
+}
+
+/** The name of an option as words. */
+export function nameOption(name) {
+  return name.replaceAll("_", " ");
+}
+
+/** The value of an option: whole numbers with thousands' commas, but a seed as it is given. */
+export function formatOption(name, value) {
+  const isCount = Number.isInteger(value) && name !== "seed";
+  return isCount ? formatNumber(value) : `${value ?? "–"}`;
+}
+
+/** The lowest and the highest of any number of values; Infinity and −Infinity of none. */
+export function findEnds(values) {
+  let low = Infinity, high = -Infinity;
+  for (const value of values) {
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  return [low, high];
 }
 
 /** 1234567 → "1.23 million"; small ones with thousands' commas. */
@@ -130,8 +155,13 @@ export function listReturns({ greedy, estimated_return: estimate, mean_return_10
 /** A row of figures about a run; `figures` are their names. */
 export function describeRun(run) {
   const [name, text] = listReturns(run).find(([, each]) => each !== "–") ?? ["", "–"];
-  const state = build("span", { class: `state ${run.state}` }, run.state);
+  const state = buildState(run.state);
   const value = [build("strong", {}, text), ` ${name.replace(" return", "")}`];
   return [state, value, formatCount(run.steps), formatSeconds(run.total_seconds)];
+}
+
+/** A state, with its sign and colour. */
+export function buildState(state) {
+  return build("span", { class: `state ${state}` }, state);
 }
 export const FIGURES = ["state", "return", "steps", "time"];

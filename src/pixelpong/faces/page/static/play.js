@@ -3,7 +3,7 @@
 // The server emulates the game; this only draws it. faces/page/game.py describes the messages.
 import { ask, build } from "./parts.js";
 import { applyDifference, drawScreen } from "./pictures.js";
-import { buildChooser, findAgent } from "./viewer.js";
+import { buildChooser, findAgent, findStronger } from "./viewer.js";
 
 const KEYS = { KeyW: "up", KeyS: "down", ArrowUp: "up", ArrowDown: "down" };
 
@@ -27,8 +27,8 @@ class GameView {
     this.stage = this.find(".play-stage");
     // After the use of a control, focus the game, so that Space works there again.
     const act = (task) => { task(); this.stage.focus({ preventScroll: true }); };
-    const chooser = buildChooser(run, agent, (which) => act(() => this.choose(which)));
-    this.find(".problem").after(chooser);
+    this.chooser = buildChooser(run, agent, (which) => act(() => this.choose(which)));
+    this.find(".problem").after(this.chooser);
     element.replaceChildren(root);
 
     const on = (target, name, task) => target.addEventListener(name, task, { signal });
@@ -37,6 +37,9 @@ class GameView {
     on(this.find(".pause"), "click", () => act(() => this.pause()));
     on(this.find(".restart"), "click", () => act(() => this.connect()));
     on(this.find(".primary"), "click", () => act(() => this.connect()));
+    on(this.find(".next"), "click", () => act(() => {
+      this.choose(findStronger(this.run, this.agent).which);
+    }));
     on(document, "keydown", (event) => this.press(event));
     on(document, "keyup", ({ code }) => this.steer(this.held.filter((each) => each !== code)));
     on(window, "blur", () => this.steer([]));
@@ -95,7 +98,7 @@ class GameView {
       ready: ["", "Ready?", "Press Space, click or tap to start. Your paddle is on the left."],
       serve: ["low", "Your serve", "Press Space, click or tap; otherwise it serves itself."],
       paused: ["", "Paused", "Press P or tap to continue."],
-      over: ["", result, `You ${left}, agent ${right}`, "New game"],
+      over: ["", result, `You ${left}, agent ${right}`, "New game", this.nameNext(left > right)],
       playing: ["unseen", `You ${left}, agent ${right}`],
     };
     this.say(...messages[phase]);
@@ -106,7 +109,7 @@ class GameView {
     const panel = this.find(".play-message");
     panel.className = `play-message ${kind}`;
     [...panel.children].forEach((part, place) => {
-      const text = texts[place] ?? "";
+      const text = texts[place] || "";
       if (part.textContent !== text) part.textContent = text;
       part.hidden = !text;
     });
@@ -136,8 +139,17 @@ class GameView {
     this.send("pause", isPaused);
   }
 
+  /** What to do after a game that was won: beat the next stronger agent, if there is one. */
+  nameNext(isWon) {
+    const next = isWon && findStronger(this.run, this.agent);
+    if (!next) return "";
+    const { strength, which } = next;
+    return `Next: beat ${strength === which ? strength : `${strength}, update ${which}`}`;
+  }
+
   choose(agent) {
     this.agent = agent;
+    this.chooser.querySelector("select").value = agent;
     history.replaceState(null, "", `#play/${this.run.id}/${agent}`);
     this.connect();
   }

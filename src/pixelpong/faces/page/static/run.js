@@ -1,5 +1,8 @@
 // One run: its result, its health, a game of its agent, its curves, its configuration.
-import { build, buildTerms, follow, formatCount, listReturns, rewrite } from "./parts.js";
+import {
+  build, buildTerms, follow, formatCount, formatOption, formatSeconds, listReturns, nameOption,
+  rewrite,
+} from "./parts.js";
 import { mountCurves } from "./charts.js";
 import { Games } from "./viewer.js";
 
@@ -29,6 +32,7 @@ export function mountRun(element, signal, id, agent = null, game = "") {
     if (agent) return;
     Object.assign(state, { textContent: run.state, className: `state ${run.state}` });
     play.hidden = run.isGone || !run.agents.length;
+    health.hidden = run.isGone;
     const kind = run.state === "won" ? "verdict sign good" : "verdict";
     Object.assign(verdict, { textContent: capitalize(run.verdict), className: kind });
     rewrite(facts, listFacts(run), () => [buildTerms("facts number", listFacts(run))]);
@@ -61,11 +65,16 @@ function listFacts(run) {
     ["steps played", formatCount(run.steps)], ["update", formatCount(run.update)],
     ["episodes", formatCount(run.episodes)],
     ["speed, steps per second", formatCount(newest("steps_per_second"))],
+    ["time in total", formatSeconds(run.total_seconds)],
+    ...(run.seconds_to_win === null ? [] : [
+      ["time to the win, estimated", `about ${formatSeconds(run.seconds_to_win)}`],
+    ]),
   ];
 }
 
 function buildFinding({ level, title, text, advice }) {
-  const words = build("strong", {}, `${capitalize(level)}: ${title}.`);
+  const name = level === "good" ? title : `${capitalize(level)}: ${title}`;
+  const words = build("strong", {}, `${name}.`);
   const more = advice && build("p", { class: "quiet" }, advice);
   const all = build("div", {}, build("p", {}, words, " ", text), more);
   return build("li", { class: `health-item sign ${level}` }, all);
@@ -76,7 +85,9 @@ function buildConfiguration({ config, versions, machine }) {
   return build(
     "details", {}, build("summary", {}, build("h2", {}, "Configuration and versions")),
     tables.flatMap(([title, content]) => {
-      const terms = Object.entries(content).map(([name, value]) => [name, `${value ?? "–"}`]);
+      const terms = Object.entries(content).map(([name, value]) => (
+        [nameOption(name), formatOption(name, value)]
+      ));
       return [build("h3", {}, title), buildTerms("config", terms)];
     }),
   );

@@ -1,5 +1,5 @@
 // A game of an agent with what the network sees, decides and expects; and the choice of the agent.
-import { ask, build, formatCount, formatSigned, rewrite } from "./parts.js";
+import { ask, build, findEnds, formatCount, formatSigned, rewrite } from "./parts.js";
 import { drawLine } from "./charts.js";
 import { drawRows, drawScreen, drawSight, unpackPictures } from "./pictures.js";
 
@@ -7,18 +7,29 @@ const FOLLOW_MS = 15_000, RETRY_MS = 3000; // until a newer agent is shown, or o
 const SYMBOLS = { up: "▲", down: "▼", stay: "●" };
 const taste = { speed: 1, sight: "field" }; // kept from one game to the next
 
-/** A menu of a run's agents by how strong they are; `choose` is called with the chosen one. */
+/**
+ * A menu of a run's agents by how strong they are, with the return from which that follows;
+ * `choose` is called with the chosen one.
+ */
 export function buildChooser(run, chosen, choose) {
-  const options = run.agents.map(({ which, strength, estimated_return: value }) => {
+  const options = run.agents.map(({ which, strength, return: value, kind }) => {
     const words = [
-      strength, which !== strength && which !== "best" && `update ${which}`,
-      value != null && `estimated return ${formatSigned(value, 1)}`,
-      which !== "best" && which === run.best && "the best",
+      value === null ? strength : `${strength} ${formatSigned(value, 1)} ${kind}`,
+      which !== strength && which !== "best" && `update ${which}`,
+      which !== "best" && which === run.best && "best",
     ].filter(Boolean).join(", ");
     return build("option", { value: which, selected: which === chosen }, words);
   });
   const select = build("select", { onchange: () => choose(select.value) }, options);
   return build("label", { class: "row chooser", hidden: options.length < 2 }, "Agent ", select);
+}
+
+/** The next stronger agent in the list than `which`, or nothing. */
+export function findStronger({ agents }, which) {
+  const own = agents.find((each) => each.which === which)?.rank ?? Infinity;
+  const stronger = agents.filter(({ rank }) => rank > own);
+  const [least] = findEnds(stronger.map(({ rank }) => rank));
+  return stronger.findLast(({ rank }) => rank === least);
 }
 
 /** The name of an agent in the list; "best" changes as it learns. */
@@ -105,6 +116,8 @@ class Player {
     this.find(".actions").append(...this.bars.map(({ row }) => row));
     this.find(".thoughts p").hidden = this.find(".outcomes").parentNode.hidden = !this.hasValue;
     this.find(".expectation").hidden = !reel.expectations.length;
+    this.find(".line-name").textContent = this.hasValue
+      ? "The line is the value, from −1 to +1." : "The line is the probability of up.";
     this.drawTimeline();
     this.connect();
     element.replaceChildren(this.root);

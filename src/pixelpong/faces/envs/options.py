@@ -1,0 +1,63 @@
+"""The options of `pixelpong.make_vec`: which there are, what they may be, which go together."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any, Literal, get_type_hints
+
+from pixelpong.config import Option
+from pixelpong.errors import ConfigError, did_you_mean, expected
+
+Observation = Literal["atari", "pixels", "frame", "field"]
+Actions = Literal["six", "three", "two"]
+Autoreset = Literal["NextStep", "SameStep", "Disabled"]  # the values of `AutoresetMode`
+
+# Options of AtariVectorEnv that Pong has no use for, with the values that change nothing.
+_UNUSED = {
+    "batch_size": 0, "thread_affinity_offset": -1, "continuous": False,
+    "continuous_action_threshold": 0.5, "episodic_life": False, "life_loss_info": False,
+}  # fmt: skip
+# Of the observation "atari" alone, with their defaults.
+_OF_ATARI = {"img_height": 84, "img_width": 84, "grayscale": True, "stack_num": 4, "maxpool": True}
+# Options that the future of a game does not depend on.
+_FREE = ("num_envs", "num_threads", "copy", "reward_clipping", "opponent")
+
+
+def check_options(
+    options: dict[str, Any], unused: dict[str, Any], init: Callable[..., None], maker: str
+) -> dict[str, Any]:
+    """Refuse options that are unknown, out of range, or without effect beside the others.
+
+    The types are those of `init`; `maker` is the name of the function that was called.
+    """
+    types = get_type_hints(init, include_extras=True) | {"autoreset_mode": Autoreset}
+    for name, value in unused.items():
+        if name not in _UNUSED:
+            advice = did_you_mean(name, types, "see help(pixelpong.make_vec)")
+            raise ConfigError(f"{maker}: {expected('the name of an option', repr(name), advice)}")
+        if value != _UNUSED[name]:
+            raise ConfigError(f"Pong has no use for {name}; leave it out.")
+    checked = {
+        name: Option(name, types[name], None).check(getattr(value, "value", value), maker)
+        for name, value in options.items()
+    }
+    if checked["full_action_space"] and checked["actions"] != "six":
+        raise ConfigError("full_action_space has all actions; leave actions out, or this.")
+    if checked["observation"] != "atari":
+        for name, default in _OF_ATARI.items():
+            if checked[name] != default:
+                what = f"{name} changes only the observation 'atari'"
+                raise ConfigError(f"{what}, not {checked['observation']!r}; leave it out.")
+    fewest, most = checked["frameskip"], checked["max_frameskip"]
+    if most is not None and most < fewest:
+        raise ConfigError(expected(f"max_frameskip to be at least frameskip, {fewest}", most))
+    return checked
+
+
+def hash_rules(options: dict[str, Any], opponent: bytes) -> bytes:
+    """What a game's future depends on besides its state, [32]; `opponent` tells opponents apart."""
+    rules = {name: value for name, value in options.items() if name not in _FREE}
+    text = json.dumps(rules, sort_keys=True)
+    return hashlib.sha256(text.encode() + b"\0" + opponent).digest()

@@ -1,0 +1,106 @@
+"""The memory of many games, and states of it, which are checked whole before one is taken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong import kernels
+from pixelpong.atari.machine import FIELD_SIZE, ROWS, STATE, WIDTH
+from pixelpong.errors import ConfigError, expected
+from pixelpong.kernels.records import are_fields, are_streams
+
+State = tuple[NDArray[Any], ...]  # copies of the arrays of a `Memory`
+
+_MOST = 2**31 - 1  # of any count
+# For each field of `PLACE` with whose numbers compiled code or generators compute: the least and
+# the most that it can be. `num_frames` and `newest` depend on the options.
+_BOUNDS = {
+    "seed": (0, 2**63 - 1), "episode": (-1, _MOST), "steps": (0, _MOST), "is_on": (0, 1),
+    "held": (0, 15), "episode_frames": (0, _MOST), "total_frames": (0, 2**63 - 1 - _MOST),
+    "points": (0, _MOST), "may_end": (0, 1), "is_over": (0, 1), "is_cut": (0, 1),
+}  # fmt: skip
+
+
+class Memory:
+    """All that the future of N games depends on, in arrays with a row for each game.
+
+    The first one, [N, 32] uint8, has a hash of the games' rules, so that no game goes on under
+    other rules.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        rules: bytes,
+        *,
+        has_opponents: bool,
+        has_frames: bool,
+        num_pictures: int,
+        channels: int,
+        pixels: int,
+        max_frames: int,
+    ) -> None:
+        """Make it; the observation "atari" has `num_pictures` of `pixels` numbers, others none."""
+        self.rules = np.tile(np.frombuffer(rules, np.uint8), (size, 1))
+        self.places = np.zeros(size, kernels.PLACE)
+        self.places["episode"] = -1
+        self.consoles = np.zeros((size, STATE.itemsize), np.uint8)
+        self.streams = np.zeros(size if has_opponents else 0, kernels.STREAM)
+        self.fields = np.zeros((size, 2, FIELD_SIZE, 2), np.uint64)
+        self.frames = np.zeros((size if has_frames else 0, ROWS, WIDTH), np.uint8)
+        num_stacks = size if num_pictures else 0
+        self.stacks = np.zeros((num_stacks, num_pictures, pixels), np.uint8)
+        self.kept = np.zeros((num_stacks, channels, ROWS, WIDTH), np.uint8)
+        self._max_frames, self._num_newest = max_frames, num_pictures or 2
+
+    def arrays(self) -> State:
+        """The arrays themselves."""
+        shown = self.fields, self.frames, self.stacks, self.kept
+        return self.rules, self.places, self.consoles, self.streams, *shown
+
+    def read(self, state: Any) -> State:
+        """Copy a state, and refuse one that these games cannot continue from."""
+        ours = self.arrays()
+        if not isinstance(state, (tuple, list)) or len(state) != len(ours):
+            raise ConfigError(expected("a state from clone_state()", type(state).__name__))
+        theirs = tuple(np.array(each) for each in state)
+        if any(a.dtype != b.dtype or a.ndim != b.ndim for a, b in zip(ours, theirs, strict=True)):
+            raise ConfigError("The state is not one that clone_state() of this version returns.")
+        size, rules = len(self.rules), theirs[0]
+        if rules.shape[1:] != self.rules.shape[1:] or (rules != self.rules[0]).any():
+            advice = "make both environments with the same options and the same opponent"
+            raise ConfigError(f"The state is of games with other options; {advice}.")
+        if len(rules) != size:
+            advice = "repeat or select rows of each array"
+            raise ConfigError(expected(f"the state of {size} games", len(rules), advice))
+        if any(a.shape != b.shape for a, b in zip(ours, theirs, strict=True)) or not (
+            self._is_sound(theirs)
+        ):
+            raise ConfigError("The state is damaged: a game cannot be in it.")
+        return theirs
+
+    def _is_sound(self, state: State) -> bool:
+        """Whether all numbers of a state, of the right shapes, are such as games have.
+
+        A console may be in any state: see `NativeConsole.set_state`.
+        """
+        _, places, _, streams, fields, *_ = state
+        of_rules = {"num_frames": (0, self._max_frames), "newest": (0, self._num_newest - 1)}
+        are_places = all(
+            (least <= places[name]).all() and (places[name] <= most).all()
+            for name, (least, most) in (_BOUNDS | of_rules).items()
+        )
+        return are_places and are_streams(streams) and are_fields(fields)
+
+    def write(self, state: State) -> None:
+        """Continue from a state that `read` has returned."""
+        for ours, theirs in zip(self.arrays(), state, strict=True):
+            ours[...] = theirs
+
+    def forget(self) -> None:
+        """Be as at first: no episode is in progress, and nobody has given a seed."""
+        self.places["is_on"] = 0
+        self.places["episode"] = -1

@@ -1,0 +1,120 @@
+"""Connections that keep the server waiting, and more of them than the system has room for.
+
+uvicorn gives up a connection that is silent between two requests, but not one that never sends the
+end of a request, or never reads its answer. Here each step has a deadline: after it, the connection
+is aborted. All that is asked of uvicorn is to say when a connection begins and ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEAD_SECONDS = 10.0  # for a request's head, from the connection or the answer before
+SEND_SECONDS = 30.0  # until the other side has taken in most of what was sent so far
+MAX_WAITING = 64  # connections without a request; a new one takes the place of the oldest
+SILENT_SECONDS = 60.0  # after a line about missing resources
+
+_NO_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+@dataclass
+class _Connection:
+    transport: asyncio.Transport
+    num_requests: int = 0  # that are being answered
+    deadline: asyncio.TimerHandle | None = None  # of the next request's head
+
+
+class Connections:
+    """An ASGI application that passes everything on to `app`, and aborts what stalls."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._known: dict[Any, _Connection] = {}  # by the client's address, the oldest first
+
+    def make_protocol(self) -> type[asyncio.Protocol]:
+        """The class of uvicorn's protocol of HTTP, for its option `http`."""
+        begin, end = self._begin, self._end
+
+        class NotedProtocol(H11Protocol):
+            def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+                self._noted = begin(transport)
+                super().connection_made(transport)
+
+            def connection_lost(self, exc: Exception | None) -> None:
+                end(self._noted)
+                super().connection_lost(exc)
+
+        return NotedProtocol
+
+    def _begin(self, transport: asyncio.Transport) -> Any:
+        waiting = [client for client, it in self._known.items() if it.num_requests == 0]
+        if len(waiting) >= MAX_WAITING:
+            self._abort(waiting[0])
+        client = transport.get_extra_info("peername")
+        self._end(client)  # one that went unnoticed: a refused WebSocket
+        self._known[client] = _Connection(transport)
+        self._await_head(client)
+        return client
+
+    def _end(self, client: Any) -> None:
+        if (connection := self._known.pop(client, None)) and connection.deadline:
+            connection.deadline.cancel()
+
+    def _abort(self, client: Any) -> None:
+        transport = self._known[client].transport
+        self._end(client)
+        transport.abort()
+
+    def _await_head(self, client: Any) -> None:
+        later = asyncio.get_running_loop().call_later(HEAD_SECONDS, self._abort, client)
+        self._known[client].deadline = later
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102
+        client = tuple(scope["client"])
+        connection = self._known[client]
+        connection.num_requests += 1
+        if connection.deadline:
+            connection.deadline.cancel()
+
+        async def send_in_time(message: Message) -> None:
+            try:
+                async with asyncio.timeout(SEND_SECONDS):
+                    await send(message)
+            except TimeoutError:
+                connection.transport.abort()
+                raise ConnectionAbortedError("the other side does not read its answer") from None
+
+        try:
+            await self._app(scope, receive, send_in_time)
+        finally:
+            connection.num_requests -= 1
+            if scope["type"] == "websocket":  # of whose end the protocol of HTTP is not told
+                self._end(client)
+            elif connection.num_requests == 0 and self._known.get(client) is connection:
+                self._await_head(client)
+
+
+def make_exception_handler(
+    tell: Callable[[str], None],
+) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
+    """A handler for the event loop, which says in one line that no connection can be accepted."""
+    told = -math.inf
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        nonlocal told
+        error = context.get("exception")
+        if not (isinstance(error, OSError) and error.errno in _NO_RESOURCES):
+            loop.default_exception_handler(context)
+        elif loop.time() >= told + SILENT_SECONDS:
+            told = loop.time()
+            tell(f"a connection cannot be accepted ({error.strerror}); the page tries again")
+
+    return handle

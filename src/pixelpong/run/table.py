@@ -1,0 +1,151 @@
+"""The metrics of a run as columns, which grow as the run does: a row takes 8 bytes a metric."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.run.lines import Evaluation, Tail, read_line
+from pixelpong.schema import Figure
+
+_FIRST_ROOM = 64  # rows
+_ROWS_AT_ONCE = 1024  # that are held as they were read
+
+_MetricsLine = dict[str, Figure | dict[str, Figure | None] | None]
+
+
+class _Column:
+    """The values of a metric; NaN where a row has none."""
+
+    def __init__(self, is_whole: bool) -> None:
+        self.values = np.full(_FIRST_ROOM, math.nan)
+        self.first_not_whole = math.inf if is_whole else 0  # the first row without a whole number
+
+    def put(self, row: int, new: list[Any]) -> None:
+        """Set the values from a row on; the room doubles when it is full."""
+        if (wanted := row + len(new)) > len(self.values):
+            more = np.full(2 * wanted - len(self.values), math.nan)
+            self.values = np.concatenate([self.values, more])
+        self.values[row:wanted] = [math.nan if value is None else value for value in new]
+        if self.first_not_whole > row:
+            others = (index for index, value in enumerate(new, row) if type(value) is not int)
+            self.first_not_whole = min(self.first_not_whole, next(others, math.inf))
+
+
+class Table:
+    """Rows of numbers, to which more are added. What was added never changes.
+
+    A whole number is exact: none of a run comes near 2**53.
+    """
+
+    def __init__(self) -> None:
+        self._columns: dict[str, _Column] = {}
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def add(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Add rows; a value that is None counts as missing."""
+        for name in dict.fromkeys(itertools.chain(self._columns, *rows)):
+            if name not in self._columns:
+                self._columns[name] = _Column(is_whole=self._length == 0)
+            self._columns[name].put(self._length, [row.get(name) for row in rows])
+        self._length += len(rows)
+
+    def names(self) -> list[str]:
+        """The metrics, in the order in which they appeared."""
+        return list(self._columns)
+
+    def column(self, name: str, rows: range) -> NDArray[Any]:
+        """The values of a metric in some rows: int64 if all are whole, otherwise float64."""
+        column = self._columns.get(name)
+        if column is None:
+            return np.full(len(rows), math.nan)
+        values = column.values[np.arange(rows.start, rows.stop, rows.step)]
+        is_whole = max((*rows[:1], *rows[-1:]), default=0) < column.first_not_whole
+        return values.astype(np.int64) if is_whole else values
+
+
+class Rows(Sequence[dict[str, Any]]):
+    """The rows of a table at one moment, or some of them; a row is made when it is asked for."""
+
+    def __init__(self, table: Table, rows: range | None = None) -> None:
+        """Take the rows with these numbers, by default all that there are now."""
+        self._table, self._rows = table, range(len(table)) if rows is None else rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Rows: ...
+    def __getitem__(self, index: int | slice) -> dict[str, Any] | Rows:
+        if isinstance(index, slice):
+            return Rows(self._table, self._rows[index])
+        row = self._rows[index]
+        found = Rows(self._table, range(row, row + 1)).to_lists()
+        return {name: value for name, (value,) in found.items()}
+
+    def names(self) -> list[str]:
+        """The metrics, in the order in which they appeared."""
+        return self._table.names()
+
+    def column(self, name: str) -> NDArray[Any]:
+        """The values of a metric: int64 if all are whole numbers, otherwise float64 with NaN."""
+        return self._table.column(name, self._rows)
+
+    def to_lists(self) -> dict[str, list[float | None]]:
+        """All columns, with None where a row has no value."""
+        columns = {name: self.column(name).tolist() for name in self.names()}
+        return {
+            name: [None if value != value else value for value in values]
+            for name, values in columns.items()
+        }
+
+
+class Seen:
+    """What has been read of a run's metrics and evaluations so far."""
+
+    def __init__(self, path: Path) -> None:
+        """Begin with nothing."""
+        self._metrics = Tail(path / "metrics.jsonl")
+        self._evaluated = Tail(path / "evaluations.jsonl")
+        self.table = Table()
+        self._evaluations: list[Evaluation] = []
+        self._last_update = -1
+
+    def read_on(self) -> tuple[Rows, tuple[Evaluation, ...]]:
+        """Read what is new; return all rows and evaluations."""
+        rows: list[dict[str, Any]] = []
+        try:
+            for each in self._metrics.read_on():
+                if each is None:
+                    self.table, self._last_update = Table(), -1
+                elif line := read_line(each.raw, _MetricsLine):
+                    self._take(line, rows)
+        finally:
+            self.table.add(rows)  # also if the disk fails: what was read is not read again
+        for each in self._evaluated.read_on():
+            if each is None:
+                self._evaluations = []
+            elif line := read_line(each.raw, Evaluation):
+                self._evaluations.append(line)
+        return Rows(self.table), tuple(self._evaluations)
+
+    def _take(self, line: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+        """Take a line of metrics, unless its update does not ascend."""
+        timing = line.pop("timing", None)
+        if line["update"] > self._last_update:
+            self._last_update = line["update"]
+            rows.append(line | (timing if isinstance(timing, dict) else {}))
+            if len(rows) == _ROWS_AT_ONCE:
+                self.table.add(rows)
+                rows.clear()

@@ -1,0 +1,165 @@
+"""Figures in the text are those of the records in `benchmarks/`, rounded as the package does.
+
+A page says them in its own words; what is compared is the spelled figure with a word or two that
+stand next to it, so that another figure of the same size elsewhere does not help.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+from shown import DOCS, ROOT
+
+from pixelpong.run.words import signed
+
+READMES = ("README.md", "docs/zh/README.md")
+
+
+@cache
+def load(name: str) -> Any:
+    """A record."""
+    return json.loads((ROOT / "benchmarks" / f"{name}.json").read_text("utf-8"))
+
+
+def time_to_win() -> Iterator[tuple[str, str]]:
+    """Of the twenty seeds."""
+    record = load("solve")
+    seeds = record["seeds"]
+    seconds = [each["seconds"] for each in seeds]
+    typical = f"{statistics.median(seconds):.0f}"
+    least, most = f"{min(seconds):.0f}", f"{max(seconds):.0f}"
+    steps = statistics.median([each["steps"] for each in seeds])
+    fresh = [each["fresh"]["mean_return"] for each in seeds]
+    middle, weakest = signed(statistics.median(fresh), 2), signed(min(fresh), 2)
+    after = statistics.median([each["whole_command_seconds"] - each["seconds"] for each in seeds])
+    assert all(each["is_won"] for each in seeds)
+    (restarts,) = [each["attempts"] - 1 for each in seeds if each["attempts"] > 1]
+    assert restarts == 2
+
+    yield "README.md", f"took {least} to {most} seconds to win (median {typical})"
+    yield "README.md", f"the median agent averaged {middle}, the weakest {weakest}"
+    yield "README.md", f"({after:.0f} seconds) come on top"
+    yield "README.md", f"**{typical} s** | {steps / 1e6:.2f} M |"
+    yield "docs/zh/README.md", f"用了 {least} 到 {most} 秒获胜（中位数 {typical} 秒）"
+    yield "docs/zh/README.md", f"平均回报的中位数是 {middle}，最弱的一个是 {weakest}"
+    yield "docs/zh/README.md", f"（{after:.0f} 秒），另外算"
+    yield "docs/zh/README.md", f"**{typical} 秒** | {steps / 1e4:.0f} 万 |"
+    yield "docs/start.md", f"that took {least} to {most} seconds"
+    yield "docs/zh/start.md", f"用了 {least} 到 {most} 秒"
+    yield "docs/faq.md", f"a median of {typical} seconds"
+    yield "docs/faq.md", f"{steps / 1e6:.2f} million steps"
+    yield "docs/reproduce.md", f"median {typical} s ({least} to {most})"
+    yield "docs/reproduce.md", f"Their median is {middle}"
+    (peer,) = record["peers"]
+    steps, mean = f"{peer['steps']:,} steps", peer["mean_return_100"]
+    yield "docs/faq.md", steps
+    yield "docs/reproduce.md", steps
+    yield "docs/reproduce.md", signed(mean, 2)
+    yield "README.md", f"{signed(mean)} after {peer['seconds']:.0f} s"
+    yield "docs/zh/README.md", f"{peer['seconds']:.0f} 秒后为 {signed(mean)}"
+
+
+def throughput() -> Iterator[tuple[str, str]]:
+    """Of one machine."""
+    record = load("throughput")
+    speeds, ratios = record["steps_per_second"], record["ratios"]
+    rows = {
+        "bare ALE, one process a core": "ale",
+        "our emulator, one process a core": "emulator",
+        "rollouts of the fast mode": "rollouts",
+        "classic training, all of it": "classic",
+        "fast training, all of it": "fast",
+        "dense float64 loop on ALE, as the originals write it": "dense_loop",
+        "EnvPool, stepping alone": "envpool",
+        "AtariVectorEnv of ale-py, stepping alone": "atari_vector_env",
+        "Gymnasium's AsyncVectorEnv, stepping alone": "gymnasium_async",
+    }
+    for title, name in rows.items():
+        ratio = f"{ratios[name]:.2f}" if name in ratios else "1"
+        yield "docs/scaling.md", f"| {title} | {round(speeds[name]):,} | {ratio} |"
+    assert 9.5 < ratios["fast"] < 10
+    yield "docs/faq.md", "nearly ten times as many steps"
+
+
+def batches() -> Iterator[tuple[str, str]]:
+    """Of the originals' table."""
+    for each in load("batches")["batches"]:
+        yield "docs/scaling.md", f"| {each['episodes']:,} | {each['seconds']:.2f} s |"
+        if each["episodes"] >= 10:
+            assert 950 < each["steps"] / each["episodes"] < 1060
+    yield "docs/scaling.md", "about 1,000 steps per episode"
+    yield "docs/tutorial/09_ray.md", "about 1,000 steps"
+    yield "docs/zh/tutorial/09_ray.md", "约 1,000 步"
+    record = load("throughput_ray")["steps_per_second"]
+    for page, name in (("docs/reproduce.md", "classic"), ("docs/reproduce.md", "fast")):
+        assert record[f"{name}_ray"] < record[name], (page, name)
+
+
+def vector() -> Iterator[tuple[str, str]]:
+    """Of the vector environment."""
+    record = load("vector")
+    speeds, page = record["steps_per_second"], "docs/howto/environment.md"
+    ratios = {name: middle for name, (middle, *_) in record["ratios"].items() if "/" in name}
+    ours, theirs = ratios["atari / AtariVectorEnv"], ratios["pixels / AtariVectorEnv"]
+    for name in ("atari", "frame", "pixels", "field", "AtariVectorEnv", "EnvPool"):
+        yield page, f"| {round(speeds[name], -2 if speeds[name] < 10_000 else -3):,} |"
+    yield page, f"| **{ours:.1f}** |"
+    yield page, f"| **{theirs:.0f}** |"
+    yield page, f"`make_env()` {round(speeds['make_env'], -2):,} steps per second"
+    yield page, f"""`gymnasium.make("ALE/Pong-v5")` {round(speeds["ALE/Pong-v5"], -2):,}"""
+    yield "docs/reproduce.md", f"{ours:.1f} times AtariVectorEnv"
+    yield "docs/reproduce.md", f"{ratios['atari / EnvPool']:.1f} times EnvPool"
+    yield "docs/reproduce.md", f"`make_env` {ratios['make_env / ALE/Pong-v5']:.1f} times"
+    assert round(ours) == 10
+    yield "README.md", "ten times\nas fast"
+    yield "docs/zh/README.md", "速度是它的十倍"
+
+
+def ppo_in_pytorch() -> Iterator[tuple[str, str]]:
+    """Of the curve on the page of the environment."""
+    record, page = load("ppo_torch"), "docs/howto/environment.md"
+    rows = [*record["curve"][1::2]]
+    yield page, "| minutes | " + " | ".join(f"{it['seconds'] / 60:.0f}" for it in rows) + " |"
+    yield page, " | ".join(signed(it["mean_return_100"]) for it in rows) + " |"
+    yield page, f"mean return of {signed(record['mean_greedy_return'])}"
+    last = record["curve"][-1]
+    yield page, f"{round(last['steps'] / last['seconds'], -1):.0f} steps a second"
+
+
+def plateau() -> Iterator[tuple[str, str]]:
+    """Of the last points."""
+    record, page = load("plateau"), "docs/algorithms.md"
+    worth = record["expected"]
+    yield page, f"{record['lost']} of these lost points"
+    yield (
+        page,
+        f"worth {signed(worth['30'], 2)}; nine steps before it still {signed(worth['9'], 2)}",
+    )
+    yield page, f"six steps before {signed(worth['6'], 2)}"
+    yield page, f"{record['cost_of_decisions']:.2f} ± {record['standard_error']:.2f}"
+    yield page, f"In {100 * record['share_with_a_step_that_cost_a_quarter']:.0f} %"
+
+
+@pytest.mark.parametrize(
+    "say", [time_to_win, throughput, batches, vector, ppo_in_pytorch, plateau],
+    ids=lambda say: say.__name__,
+)  # fmt: skip
+def test_the_pages_say_what_the_record_says(say):
+    said = list(say())
+    assert said
+    for page, figure in said:
+        text = (ROOT / page).read_text("utf-8")
+        assert figure in text or figure in " ".join(text.split()), f"{page}: expected {figure!r}"
+
+
+def test_the_evenings_list_has_as_many_files_as_the_pages_say():
+    chapter = (DOCS / "concepts.md").read_text("utf-8").split("## Read it in an evening")[1]
+    files = chapter.split("\n## ")[0].count("(../src/pixelpong/")
+    assert f"these {files} files" in chapter
+    assert f"{files} files to read in an evening" in (ROOT / "README.md").read_text("utf-8")
+    assert f"{files} 个文件，一个晚上读得完" in (ROOT / "docs/zh/README.md").read_text("utf-8")

@@ -1,0 +1,119 @@
+"""The notebooks made from the chapters: their links lead somewhere, their first cell installs."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import sys
+from types import SimpleNamespace
+
+import pytest
+from shown import DOCS
+
+jupytext = pytest.importorskip("jupytext")
+jinja2 = pytest.importorskip("jinja2")
+inputtransformer2 = pytest.importorskip("IPython.core.inputtransformer2")
+sys.path.append(str(DOCS))
+import notebooks  # noqa: E402
+
+FOLDERS = (DOCS / "tutorial", DOCS / "zh/tutorial")
+
+
+def read_targets(text: str) -> list[str]:
+    """The targets of all links and pictures, found in another way than `notebooks` does."""
+    text = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "", text, flags=re.S)
+    return [target for target in re.findall(r"\]\(([^)\s]*)\)", text) if "://" not in target]
+
+
+@pytest.mark.parametrize("chapters", FOLDERS, ids=["en", "zh"])
+@pytest.mark.parametrize("stays", [True, False], ids=["in the clone", "downloaded"])
+def test_every_link_and_picture_of_a_notebook_is_alive(chapters, stays, tmp_path):
+    paths = notebooks.write_notebooks(chapters, out=tmp_path / "out", stays=stays)
+    assert len(paths) == 14
+    followed = pictures = 0
+    for path in paths:
+        cells = notebooks.nbformat.read(path, as_version=4).cells
+        texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
+        headings = re.findall(r"^#+ +(.+)$", "\n".join(texts), flags=re.M)
+        for cell in cells:
+            for target in read_targets(cell.source) if cell.cell_type == "markdown" else ():
+                kind, _, name = target.partition(":")
+                if kind == "attachment":
+                    ((mime, data),) = cell.attachments[name].items()
+                    assert mime.startswith("image/"), name
+                    assert len(data) > 1000, name
+                    pictures += 1
+                elif target.startswith("#"):
+                    assert target[1:] in [it.replace(" ", "-") for it in headings], (path, target)
+                else:
+                    file = (path.parent / target.partition("#")[0]).resolve()
+                    assert file.is_file(), (path, target)
+                    assert stays or file.parent == path.parent, (path, target)
+                    assert file.parent != chapters, "a chapter's text, not its notebook"
+                followed += 1
+    assert pictures == 2
+    assert followed >= (40 if stays else 15)
+
+
+def test_the_code_of_a_chapter_is_that_of_its_notebook(tmp_path):
+    for chapter in sorted((DOCS / "tutorial").glob("[0-9]*_*.md")):
+        wanted = [cell.source for cell in jupytext.read(chapter).cells if cell.cell_type == "code"]
+        made = notebooks.make_notebook(chapter).cells
+        assert [cell.source for cell in made if cell.cell_type == "code"][1:] == wanted
+
+
+@pytest.mark.parametrize(
+    ("source", "beside", "folder", "wanted"),
+    [
+        ("pixelpong[all] @ git+x", "", "", "-q pixelpong[all] @ git+x"),
+        ("", "pixelpong-0-any.whl", "", '-q "{here}/pixelpong-0-any.whl[all]"'),
+        ("", "", "src/pixelpong", '-q -c "{clone}/constraints.txt" -e "{clone}[all]"'),
+        ("", "", "", None),
+    ],
+    ids=["source", "wheel", "clone", "none"],
+)  # fmt: skip
+def test_the_first_cell_installs_what_is_missing(
+    source, beside, folder, wanted, tmp_path, monkeypatch
+):
+    clone, here = tmp_path / "a clone", tmp_path / "a clone/docs/_build/ipynb"
+    here.mkdir(parents=True)
+    (clone / folder).mkdir(parents=True, exist_ok=True)
+    if beside:
+        (here / beside).touch()
+    monkeypatch.chdir(here)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    cell = notebooks.make_notebook(DOCS / "tutorial/01_the_game.md", source).cells[0].source
+    asked = []
+
+    class Shell:
+        def run_line_magic(self, name, line):
+            # IPython fills in what stands in braces.
+            asked.append((name, re.sub(r"\{(.+?)\}", lambda m: str(eval(m[1], space)), line)))
+
+    space = {"get_ipython": Shell}
+    code = inputtransformer2.TransformerManager().transform_cell(cell)
+    if wanted is None:
+        with pytest.raises(ModuleNotFoundError, match="a wheel of pixelpong"):
+            exec(code, space)
+    else:
+        exec(code, space)
+        assert asked == [("pip", f"install {wanted.format(here=here, clone=clone)}")]
+
+
+def test_the_site_offers_the_notebook_of_each_chapter(tmp_path):
+    """The link of the template leads to what the build writes."""
+    pages = runpy.run_path(str(DOCS / "_ext/pages.py"))
+    pages["write_notebooks"](
+        SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(format="html")), None
+    )
+    text = (DOCS / "_templates/page.html").read_text("utf-8")
+    texts = {"page.html": text, "!page.html": "{% block content %}{% endblock %}"}
+    template = jinja2.Environment(loader=jinja2.DictLoader(texts)).get_template("page.html")
+    for folder in ("tutorial", "zh/tutorial"):
+        for chapter in [path.stem for path in (DOCS / folder).glob("[0-9]*.md")]:
+            page = template.render(
+                pagename=f"{folder}/{chapter}", hasdoc=lambda _: False, pathto=lambda to, _: to
+            )
+            (link,) = re.findall(r'href="([^"]+)" download', page)
+            assert (tmp_path / link).is_file()
+    assert "download" not in template.render(pagename="tutorial/index", hasdoc=lambda _: False)
