@@ -47,7 +47,7 @@ def test_what_is_within_bounds_arrives_as_the_annotation_has_it():
         ({"count": 1.5}, "expected count to be a whole number of at least 0, got 1.5"),
         ({"share": float("nan")}, "expected share to be a number from 0 to 1, got nan"),
         ({"side": "lft"}, "got 'lft'; did you mean left?"),
-        ({"which": None}, "Give a value for which, not None."),
+        ({"which": None}, "expected which to be a whole number or a word, got None"),
         ({"which": 1.5}, "expected which to be a whole number or a word, got 1.5"),
         ({"out": 3}, "expected out to be a path or None, got 3"),
         ({"has": "yes"}, "expected has to be true or false, got 'yes'"),
@@ -93,5 +93,5 @@ def test_a_state_of_another_number_of_episodes_is_refused():
 @pytest.mark.parametrize("word", [7, True, b"club", [], {"a": 1}])
 def test_what_names_no_agent_is_refused(word):
     for function in (pixelpong.evaluate, pixelpong.record, pixelpong.export, Policy.load):
-        with pytest.raises(PixelpongError, match="is not an agent"):
+        with pytest.raises(PixelpongError, match="expected (agent|what) to be a word or a path"):
             function(word)

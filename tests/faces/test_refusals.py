@@ -63,7 +63,7 @@ ROWS = [
     Row("sweep run", "run is a single run, not a sweep; `pixelpong resume run` continues it", 1),
     Row("sweep gone", "gone has no runs any more: they were removed", 1),
     Row("sweep none.toml", "none.toml is neither a file of options nor a sweep; check its name", 1),
-    Row("sweep --seeds 0 --engine serial --ray-address h:1", "--ray-address … --engine ray"),
+    Row("sweep --seeds 0-1 --engine serial --ray-address h:1", "--ray-address … --engine ray"),
     Row("resume run", "Nothing is left to train in run (budget spent at update 12; "),
     Row("resume run --updates 12", "Nothing is left to train in run (budget spent at update 12; "),
     Row("resume won --updates 99", "won (won … higher until_return, or until_return none"),
@@ -77,7 +77,7 @@ ROWS = [
     Row("resume runs/", "check its name; the runs in runs are fast", 1),
     Row("plot empty", "empty has no update yet", 1),
     Row("play beginer --no-open", "did you mean beginner?", 1),
-    Row("record run --checkpoint newest", "as 'newest' … Saved: 0,  … 12, best, latest", 1),
+    Row("record run --checkpoint newest", "No agent … 'newest' … Saved: 0 … best, latest", 1),
     Row("train --config none.toml", "none.toml … No such file"),
     Row("evaluate given.toml", "agent in given.toml", 1),
     Row("tournament club perfect --out none/it.json", "none/it.json", 1),
@@ -119,7 +119,8 @@ PYTHON = [
     (lambda: train(every=-1), "every to be a number of at least 0, got -1", 2),
     (lambda: Run("run").agent("newest"), "Saved: 0,  … 12, best, latest", 1),
     (lambda: evaluate(hidden=3), "an option of environment or engine", 2),
-    (lambda: Policy.load(None), "None", 2),
+    (lambda: Policy.load(None), "what to be a word or a path or a Run, got None", 2),
+    (lambda: evaluate(7), "agent to be a word or a path or a Run or a Policy, got 7", 2),
     (lambda: make_env("pixel"), "observation … frame, field … 'pixel' … did you mean pixels", 2),
     (lambda: make_env(render_mode="human"), "render_mode to be one of rgb_array", 2),
 ]
@@ -154,7 +155,8 @@ def call_python(words: list[str]) -> Any:
     options: dict[str, Any] = {}
     for word in words[1 + len(places) :]:
         if word.startswith("--"):
-            options[name := word.removeprefix("--").replace("-", "_")] = True
+            name = word.removeprefix("--").replace("-", "_")
+            options[name] = True  # unless a value follows
         else:
             options[name] = read(word)
     return getattr(pixelpong, words[0])(*places, **options)

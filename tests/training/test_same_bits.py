@@ -17,7 +17,7 @@ from promises import promise
 from toys import result_of, same_training, stop_after, toy_config
 from waiting import wait_until
 
-from pixelpong import verify
+from pixelpong import verification
 from pixelpong.config.presets import load_preset
 from pixelpong.errors import PixelpongError
 from pixelpong.loop import Updated, train
@@ -238,8 +238,8 @@ def test_a_disturbed_command_leaves_nothing_behind_and_resumes_to_the_same_bits(
 def test_verify_names_each_way_whose_bits_are_other_ones(monkeypatch):
     """The first way is what the others are held to."""
     found = iter([{"params_sha256": each} for each in "aabaa"])
-    monkeypatch.setattr(verify, "_train_in_parts", lambda *given: next(found))
-    ways = verify.compare_ways(toy_config("classic"), ["serial", "threads"])
+    monkeypatch.setattr(verification, "_train_in_parts", lambda *given: next(found))
+    ways = verification.compare_ways(toy_config("classic"), ["serial", "threads"])
     told = {way["name"]: way["is_same"] for way in itertools.islice(ways, 5)}
     assert list(told.values()) == [True, True, False, True, True]
     assert [name for name, is_same in told.items() if not is_same] == ["threads, 1 worker"]

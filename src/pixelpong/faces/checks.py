@@ -25,9 +25,10 @@ Length = Annotated[float, Meta(ge=0.1, le=1_000_000)]  # of a film, in seconds
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Names in annotations that only editors know; what takes such an object checks it on its own.
-_OBJECTS = dict.fromkeys(("Run", "Policy", "Evaluation", "Media"), object)
-_WORDS = {int: "a whole number", str: "a word", Path: "a path", NoneType: "None"}
+# Names in annotations that only editors know, with a type that stands for each.
+_OBJECTS = {name: type(name, (), {}) for name in ("Run", "Policy", "Evaluation", "Media")}
+_WORDS: dict[type, str] = {int: "a whole number", str: "a word", Path: "a path", NoneType: "None"}
+_WORDS |= {kind: f"a {name}" for name, kind in _OBJECTS.items()}
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
@@ -60,9 +61,8 @@ def _read_kinds(function: Callable[..., Any]) -> dict[str, Any]:
 def _check(function: Callable[..., Any], name: str, kind: Any, value: Any) -> Any:
     """The value as the annotation has it, or a `ConfigError`."""
     members = get_args(kind) or (kind,)
-    if value is None and NoneType not in members:
-        raise ConfigError(f"{function.__name__}: Give a value for {name}, not None.")
-    if object in members:
+    names = [member.__name__ for member in members if member in _OBJECTS.values()]
+    if any(base.__name__ in names for base in type(value).__mro__):
         return value
     if not all(member in _WORDS for member in members):
         return Option(name, kind, None).check(value, function.__name__)
