@@ -115,6 +115,18 @@ def test_any_name_can_stand_in_a_legend_even_twice(toy_runs, tmp_path, name):
         assert plots.render(figure, "png")
 
 
+def test_a_long_title_stays_in_the_picture_and_names_the_rules(curves):
+    rules = {"frame_skip": 2, "sticky": 0.6, "max_frames": 3000}
+    figure = figure_of("curve", curves("learning-rate-of-a-thousandth", 0, [-20, -10], **rules))
+    figure.draw_without_rendering()
+    title, (wide, high) = figure.get_suptitle(), figure.get_size_inches() * figure.dpi
+    assert "frame skip 2, sticky 0.6, at most 3,000 frames" in title.replace("\n", " ")
+    place = next(each for each in figure.texts if each.get_text() == title).get_window_extent()
+    assert place.x0 > 0
+    assert place.x1 < wide
+    assert place.y1 < high
+
+
 def test_damaged_lines_do_no_harm(fast):
     lines = (
         {"update": 99, "steps": "many", "entropy": [], "timing": 3},

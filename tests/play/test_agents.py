@@ -97,6 +97,7 @@ def test_the_best_agent_of_a_run_that_learns_or_was_killed_is_the_newest(make_ru
 
 def test_a_high_mean_of_older_training_games_makes_no_agent_the_best(make_run):
     run = make_run()
+    run.checkpoints.folder.mkdir(exist_ok=True)
     for update, score in ((0, None), (4, 15.0), (8, -3.0)):
         run.checkpoints.save(make_checkpoint(update, score))
     assert (run.checkpoints.find_best(), Agents.of_run(run).best) == (4, "8")
@@ -161,7 +162,7 @@ def test_a_small_file_keeps_the_rows_with_the_largest_gradients_and_their_sign(
     rng, rows = np.random.default_rng(0), np.arange(0, 59_000, 2)
     squares = rng.random((len(rows), 1, 2)).astype(np.float32)
     learner.params["W1"][:] = rng.standard_normal(learner.params["W1"].shape)
-    agent = Agent.of_training(learner.config, learner.params, learner.progress)
+    agent = Agent.of_training(learner.config, learner.params, learner.progress, "a run")
     arrays = {"rows": rows.astype(np.uint16), "v.W1": squares}
     small, _ = decode_arrays(agents.encode_small(agent, arrays, has_met_agents))
     limit = np.sort(squares.sum(axis=(1, 2)))[-most]

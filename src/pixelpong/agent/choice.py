@@ -50,7 +50,7 @@ class Agents:
 
         A line says so if the two differ. ``"best"`` and ``"latest"`` are names too.
         """
-        if which in self.files or (self.files and which in ("best", "latest")):
+        if which in self.files or which in ("best", "latest"):
             return which
         updates = [int(name) for name in self.files if name.isdecimal()]
         if updates and re.fullmatch("[0-9]{1,15}", which):
@@ -59,9 +59,12 @@ class Agents:
                 what = f"No agent was saved at update {which}"
                 warn(f"{what}; this is update {closest}, the closest one saved.")
             return str(closest)
+        raise self._lacks(which)
+
+    def _lacks(self, which: str) -> CheckpointError:
         listed = ", ".join([*self.files, "best", "latest"] if self.files else ["none"])
         at = f"at update {which}" if which.isdecimal() else f"as {which!r}"
-        raise CheckpointError(on_one_line(f"No agent was saved {at}. Saved: {listed}."))
+        return CheckpointError(on_one_line(f"No agent was saved {at}. Saved: {listed}."))
 
     def load(self, which: str = "best") -> Agent:
         """Load an agent by a name or a number, see `choose`.
@@ -74,6 +77,8 @@ class Agents:
             order.sort(key=lambda name: name != self.best)
         elif which != "latest":
             order = [which]
+        if not order:
+            raise self._lacks(which)
         problems = []
         for path in itertools.chain.from_iterable(self.files[name] for name in order):
             try:

@@ -182,7 +182,7 @@ def tournament(
 def sweep(
     grid: str | Path | None = None,
     *,
-    seeds: str | None = None,
+    seeds: int | str | None = None,
     out: Path | None = None,
     engine: Literal["ray", "serial"] | None = None,
     ray_address: str | None = None,
@@ -209,7 +209,7 @@ def sweep(
     from pixelpong.sweeps.sweep import create_sweep, find_left, find_sweep, read_sweep, sum_up
 
     path = find_sweep(grid) if grid is not None and not Path(grid).is_file() else None
-    if path and (options or seeds or out):
+    if path and (options or seeds is not None or out):
         raise ConfigError(f"{path} is a sweep and keeps its own options: leave the others out.")
     if path:
         read_sweep(path)  # it has runs
@@ -220,7 +220,7 @@ def sweep(
     if path is None:
         content = read_toml(Path(grid)) if grid else {}
         if seeds is not None:
-            content = {**content, "seed": [], "seeds": seeds}
+            content = {**content, "seed": [], "seeds": str(seeds)}
         configs = make_grid(content, options, str(grid or "sweep"))
         settled = {word: settle_opponent(word) for word in {it.opponent for it in configs}}
         configs = [dataclasses.replace(it, opponent=settled[it.opponent]) for it in configs]

@@ -60,6 +60,7 @@ _STYLE: Any = {
     "legend.frameon": False, "savefig.dpi": 160, "savefig.facecolor": "white",
     "svg.hashsalt": "pixelpong",
 }  # fmt: skip
+_LETTERS_PER_INCH = 8  # of a title
 _POINTS = 200  # of a mean
 _MANY = 3000  # more dots than this become one bitmap in an SVG
 _BLOCKS = 60  # of updates; their medians are drawn
@@ -252,9 +253,9 @@ def _finish(figure: Figure, what: str, settings: Settings) -> Figure:
         figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=9)
     else:
         config = setting.config
-        rules = textwrap.fill(f"{config.preset} on {config.protocol}", 90)
-        title = f"{what} of {name} ({rules})"
-    figure.suptitle(title, fontsize=13)
+        title = f"{what} of {name} ({config.preset} on {config.protocol})"
+    most = int(_LETTERS_PER_INCH * figure.get_figwidth())
+    figure.suptitle(textwrap.fill(title, most), fontsize=13)
     return figure
 
 
