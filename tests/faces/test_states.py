@@ -1,0 +1,127 @@
+"""A state that games cannot be in is refused before a byte is written.
+
+`make test` runs these once more with bounds checked, as those of `test_bounds`:
+
+    NUMBA_BOUNDSCHECK=1 pytest tests/faces/test_states.py
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from environments import KINDS, make, state_of
+from promises import promise
+
+import pixelpong
+from pixelpong.errors import ConfigError, EmulatorError
+
+pytestmark = promise("bounds")
+
+
+def odd_states(state):
+    """States as no environment has them."""
+    rules, places, consoles, streams, fields, *others = state
+    for name, value in {
+        "newest": [-1, 64, 2**40], "num_frames": [-1, 109_000], "steps": [-1, 2**62],
+        "seed": [-1], "episode": [-2, 2**40], "held": [-1, 16], "is_on": [2, -1],
+        "total_frames": [-1, 2**63 - 1], "may_end": [2], "points": [-1],
+    }.items():  # fmt: skip
+        for each in value:
+            odd = places.copy()
+            odd[name][-1] = each
+            yield rules, odd, consoles, streams, fields, *others
+    for row in (0, 79):
+        odd = fields.copy()
+        odd[-1, 1, row, 1] |= np.uint64(1 << 16)
+        yield rules, places, consoles, streams, odd, *others
+    if len(streams):
+        for set_it in (
+            lambda it: it["memory"]["newest"].__setitem__(0, 2),
+            lambda it: it["sides"]["last_action"].__setitem__((0, 0), 3),
+            lambda it: it["sides"]["last_action"].__setitem__((0, 1), -1),
+            lambda it: it["fields"].__setitem__((0, 0, 79, 1), 2**63),
+        ):
+            odd = streams.copy()
+            set_it(odd)
+            yield rules, places, consoles, odd, fields, *others
+    for number, each in enumerate(state):
+        if each.size:
+            shorter = each[:, :-1] if each.ndim > 1 and number else each[:-1]
+            for odd in (shorter, each.view(np.uint8)[..., :0]):
+                yield *state[:number], odd, *state[number + 1 :]
+    yield state[:-1]
+    yield (*state, state[-1])
+    yield None
+    yield "state"
+    yield tuple(None for _ in state)
+    yield tuple(each[:0] for each in state)
+    yield tuple(np.repeat(each, 2, axis=0) for each in state)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_odd_state_is_refused_and_nothing_has_changed(kind):
+    envs, other = make(kind)
+    before, count = state_of(envs), 0
+    for odd in odd_states(envs.clone_state()):
+        with pytest.raises(ConfigError) as refusal:
+            envs.restore_state(odd)
+        assert "\n" not in str(refusal.value)
+        assert state_of(envs) == before
+        count += 1
+    assert count > 30
+    size = envs.num_envs
+    for ours, theirs in zip(*(it.step(np.ones(size, int)) for it in (envs, other)), strict=True):
+        if isinstance(ours, np.ndarray):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def test_games_with_other_options_exchange_no_states():
+    """One by one, each option that a game's future depends on."""
+    base = {"num_envs": 2, "observation": "atari", "num_threads": 1}
+    envs = pixelpong.make_vec(**base)
+    envs.reset(seed=0)
+    state = envs.clone_state()
+    for options in (
+        {"stack_num": 8}, {"observation": "pixels"}, {"frameskip": 3}, {"max_frameskip": 5},
+        {"repeat_action_probability": 0.5}, {"max_num_frames_per_episode": 400}, {"noop_max": 3},
+        {"use_fire_reset": False}, {"full_action_space": True}, {"actions": "two"},
+        {"img_height": 50}, {"grayscale": False}, {"maxpool": False}, {"opponent": "club"},
+        {"opponent": "self"}, {"autoreset_mode": "SameStep"}, {"render_mode": "rgb_array"},
+    ):  # fmt: skip
+        with pytest.raises(ConfigError, match="of games with other options"):
+            pixelpong.make_vec(**base | options).restore_state(state)
+    first, second = (pixelpong.make_vec(1, "field", opponent=it) for it in ("club", "strong"))
+    first.reset(seed=0)
+    with pytest.raises(ConfigError, match="the same opponent"):
+        second.restore_state(first.clone_state())
+    free = {"num_threads": 2, "copy": False, "reward_clipping": False}
+    pixelpong.make_vec(**base | free).restore_state(state)
+
+
+def test_a_state_may_be_repeated_and_any_console_is_safe():
+    one = pixelpong.make_vec(1, "field", num_threads=1)
+    one.reset(seed=0)
+    state = tuple(np.repeat(each, 3, axis=0) for each in one.clone_state())
+    envs = pixelpong.make_vec(3, "field", num_threads=1)
+    envs.restore_state(state)
+    seen, *_ = envs.step(np.full(3, 2))
+    np.testing.assert_array_equal(seen, np.repeat(one.step(np.full(1, 2))[0], 3, axis=0))
+    rng, failed = np.random.default_rng(0), 0
+    for _ in range(200):
+        state[2][:] = rng.integers(256, size=state[2].shape)
+        envs.restore_state(state)
+        try:
+            envs.step(np.full(3, 2))
+        except EmulatorError:
+            failed += 1
+            envs.step(np.full(3, 2))  # those that failed begin anew
+    assert failed > 0
+
+
+def test_one_game_refuses_what_is_not_its_state():
+    env, other = pixelpong.make_env("field"), pixelpong.make_env("field", frame_skip=2)
+    env.reset(seed=0)
+    other.reset(seed=0)
+    with pytest.raises(ConfigError, match="other options"):
+        env.restore_state(other.clone_state())
+    env.restore_state(env.clone_state())
