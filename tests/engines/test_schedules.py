@@ -17,7 +17,8 @@ from contextlib import closing, nullcontext
 
 import pytest
 from promises import promise
-from simulation import ACCIDENTS, CONFIGS, ITEM_TIMEOUT, World, recorded_worker, simulated_ray
+from simulation import CONFIGS, recorded_worker, simulated_ray
+from world import ACCIDENTS, ITEM_TIMEOUT, World
 
 from pixelpong.config import Config
 from pixelpong.engines import Engine
