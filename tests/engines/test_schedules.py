@@ -17,8 +17,8 @@ from contextlib import closing, nullcontext
 
 import pytest
 from promises import promise
-from simulated_world import ACCIDENTS, CONFIGS, ITEM_TIMEOUT, World, recorded_worker
-from simulation import simulated_ray
+from simulation import CONFIGS, recorded_worker, simulated_ray
+from world import ACCIDENTS, ITEM_TIMEOUT, World
 
 from pixelpong.config import Config
 from pixelpong.engines import Engine

@@ -1,33 +1,16 @@
-"""The clock, the accidents and the worker of the world that `simulation` lets Ray live in."""
+"""A world of its own time, in which everything that happens is drawn from one seed."""
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 import heapq
 import itertools
-import pickle
 import random
-import zlib
 from collections.abc import Callable
-from typing import Any
-
-from toys import toy_config
-
-from pixelpong.play.worker import make_worker
 
 ITEM_TIMEOUT = 2.0  # deadline of an item, in seconds of the simulated world
 
 PATIENCE = 36_000.0
 """Seconds of the simulated world after which an engine is stuck: ten times the longest schedule."""
-
-CONFIGS = {
-    "classic": toy_config("classic", hidden=1, batch_size=12),
-    "fast": toy_config(
-        "fast", hidden=1, num_envs=12, num_steps=8, num_minibatches=2, update_epochs=1
-    ),
-}
-"""A small training of short games in each mode."""
 
 
 class World:
@@ -98,33 +81,3 @@ class World:
 
 ACCIDENTS = ("dies", "dies after it", "hangs", "dropped", "delayed")
 """What may become of a worker and its answer."""
-
-
-class RecordedWorker:
-    """The real worker of a mode; what it has played before is not played anew.
-
-    A result is found by the item and by every bit of the parameters it was asked to play with.
-    """
-
-    def __init__(self, mode: str) -> None:
-        self._worker = make_worker(CONFIGS[mode])
-        self._results: dict[tuple[bytes, int], Any] = {}
-        self.world: World | None = None
-
-    def play(self, item: Any, params: Any) -> Any:
-        seal = 0
-        for name in sorted(params):
-            seal = zlib.crc32(params[name], seal)
-        key = pickle.dumps(item, protocol=5), seal
-        if key not in self._results:  # without the wall times: the same whenever it was played
-            result = self._worker.play(item, params)
-            self._results[key] = dataclasses.replace(result, seconds=0.0)
-        if self.world is not None:
-            self.world.lapse()
-        return self._results[key]
-
-
-@functools.cache
-def recorded_worker(mode: str) -> RecordedWorker:
-    """The one recorded worker of a mode; a function of the module, so that it can be pickled."""
-    return RecordedWorker(mode)
