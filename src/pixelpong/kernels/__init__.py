@@ -20,10 +20,13 @@ from pixelpong.kernels.playing import play_plain as play_plain
 from pixelpong.kernels.ppo import differentiate as differentiate
 from pixelpong.kernels.ppo import list_steps as list_steps
 from pixelpong.kernels.ppo import sum_rows as sum_rows
+from pixelpong.kernels.records import BEGIN as BEGIN
 from pixelpong.kernels.records import GAME as GAME
+from pixelpong.kernels.records import GAMES as GAMES
 from pixelpong.kernels.records import GATED_STEP as GATED_STEP
 from pixelpong.kernels.records import MAX_INPUTS as MAX_INPUTS
 from pixelpong.kernels.records import NUM_MARKS as NUM_MARKS
+from pixelpong.kernels.records import PLACE as PLACE
 from pixelpong.kernels.records import PLAIN_STEP as PLAIN_STEP
 from pixelpong.kernels.records import STREAM as STREAM
 from pixelpong.kernels.records import are_fields as are_fields
@@ -32,9 +35,6 @@ from pixelpong.kernels.records import unshared as unshared
 from pixelpong.kernels.reinforce import add_rows as add_rows
 from pixelpong.kernels.reinforce import discounted_returns as discounted_returns
 from pixelpong.kernels.reinforce import episode_gradient as episode_gradient
-from pixelpong.kernels.stepping import BEGIN as BEGIN
-from pixelpong.kernels.stepping import GAMES as GAMES
 from pixelpong.kernels.stepping import LEAVE as LEAVE
-from pixelpong.kernels.stepping import PLACE as PLACE
 from pixelpong.kernels.stepping import RESET as RESET
 from pixelpong.kernels.stepping import STEPS as STEPS
