@@ -168,6 +168,11 @@ def test_one_game_is_as_atari_programs_expect_it():
         env.reset(options={"typo": 1})
     with pytest.raises(ConfigError, match=r"make_env: expected observation .+ got 'ram'"):
         pixelpong.make_env("ram")
+    env.reset(seed=0)
+    first = env.clone_state()
+    seen, *_ = env.step(1)
+    env.restore_state(first)
+    np.testing.assert_array_equal(env.step(True)[0], seen)
     for seed in (np.int64(3), np.uint64(2**63), 2**53, 2**64 + 5, 10**40):
         first, again = (
             play(pixelpong.make_env("pixels", max_frames=SHORT), each, [2, 2, 3])

@@ -118,6 +118,13 @@ def test_a_state_may_be_repeated_and_any_console_is_safe():
     assert failed > 0
 
 
+def test_a_state_of_another_number_of_games_is_refused_with_the_way_out():
+    one, four = (pixelpong.make_vec(n, "field") for n in (1, 4))
+    one.reset(seed=0)
+    with pytest.raises(ConfigError, match=r"the state of 4 games, got 1; repeat or select rows"):
+        four.restore_state(one.clone_state())
+
+
 def test_one_game_refuses_what_is_not_its_state():
     env, other = pixelpong.make_env("field"), pixelpong.make_env("field", frame_skip=2)
     env.reset(seed=0)

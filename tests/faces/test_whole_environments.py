@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
@@ -89,6 +90,33 @@ def test_an_interrupt_at_any_bytecode_leaves_the_call_done_or_not_done(kind, wha
         number += stride
     assert found == {True, False}
     assert number > 100
+
+
+@promise("whole environments")
+def test_numbers_that_were_half_drawn_are_drawn_again():
+    """An interrupt in the step that draws the next ones, then a state that needs the last ones."""
+    options = {"repeat_action_probability": 0.5, "noop_max": 0, "num_threads": 1}
+    envs, other = (pixelpong.make_vec(6, "field", **options) for _ in range(2))
+    for each in (envs, other):
+        each.reset(seed=4)
+        for step in range(127):
+            each.step(np.full(6, step % 6))
+    last = envs.clone_state()
+    envs.step(np.full(6, 2))
+    other.step(np.full(6, 2))
+    wanted, first, number = state_of(other), envs.clone_state(), 1
+    while True:
+        envs.restore_state(last)
+        envs.step(np.full(6, 2))
+        envs.restore_state(first)
+        with contextlib.suppress(KeyboardInterrupt), Interrupts(number) as interrupts:
+            envs.step(np.full(6, 3))
+        if interrupts.left > 0:
+            break
+        envs.restore_state(last)
+        envs.step(np.full(6, 2))
+        assert state_of(envs) == wanted, f"bytecode {number}"
+        number += 1
 
 
 @promise("whole environments")

@@ -131,15 +131,11 @@ class Turns:
 def _help(tasks: SimpleQueue[Round | None], share: int) -> None:
     """Play a share of each round until one is None.
 
-    Between rounds it refers to none: a round refers to the memory of its games. It is cheaper than
-    a `ThreadPoolExecutor`, see docs/log.md.
+    It must not refer to the environment or its crew. It is cheaper than a `ThreadPoolExecutor`, see
+    docs/log.md.
     """
-    while True:
-        played = tasks.get()
-        if played is None:
-            return
+    for played in iter(tasks.get, None):
         played.answer(share)
-        del played
 
 
 def _end(queues: list[SimpleQueue[Round | None]]) -> None:

@@ -105,7 +105,7 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
     def step(self, action: np.int64 | int) -> Step:
         """Play one step with an index of `actions`; the info counts frames and points so far."""
         number = np.asarray(action)
-        if number.shape != () or number.dtype.kind not in "iu":
+        if number.shape != () or number.dtype.kind not in "biu":
             raise ConfigError(expected("an action as a whole number", repr(action)))
         observations, (reward,), (over,), (cut,), _ = self._envs.step(number[None])
         return observations[0], float(reward), bool(over), bool(cut), self._info()

@@ -343,6 +343,8 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
     def _read_actions(self, actions: Any) -> NDArray[np.integer[Any]]:
         """The actions as an array of valid indices."""
         numbers, count = np.asarray(actions), len(self.moves)
+        if numbers.dtype == np.bool_:
+            numbers = numbers.astype(np.int64)
         if numbers.shape != self.action_space.shape or numbers.dtype.kind not in "iu":
             what = f"actions as an array of whole numbers, {list(self.action_space.shape or ())}"
             raise ConfigError(expected(what, f"{numbers.dtype} {list(numbers.shape)}"))
