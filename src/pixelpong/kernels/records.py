@@ -70,57 +70,6 @@ STREAM = np.dtype(
 It has no gaps, whose bytes NumPy would not copy, so that equal streams have equal bytes.
 """
 
-# --- many games at once: `pixelpong.kernels.stepping` ----------------------------------------
-
-PLACE = np.dtype(
-    [
-        ("seed", np.int64),
-        ("episode", np.int64),  # of the seed, from 0 on
-        ("steps", np.int64),  # of the episode
-        ("is_on", np.int64),  # 0 once the episode has ended
-        ("held", np.int64, 2),  # the actions that the console holds: the right side's, the left's
-        ("num_frames", np.int64),  # of the episode, without its opening frames
-        ("episode_frames", np.int64),  # with them
-        ("total_frames", np.int64),  # since it was seeded
-        ("newest", np.int64),  # which of its pictures or fields is the newest
-        ("points", np.int64, 2),  # won and lost by the right side
-        ("may_end", np.int64),  # 1 if the next step may be the last
-        ("reward", np.int64),  # of the last step, as all that follows
-        ("is_over", np.int64),
-        ("is_cut", np.int64),  # it reached the limit of frames
-        ("fault", np.int64),  # negative if the console met something not covered
-    ]
-)
-"""A game between two steps, besides its console and what it shows."""
-
-BEGIN = np.dtype([("seed", np.int64), ("episode", np.int64), ("waits", np.int64)])
-"""The next episode of a game, and with how many frames without a press it begins; the first episode
-of a seed is episode 0."""
-
-GAMES = np.dtype(
-    [
-        # Addresses: the console's compiled function; this thread's machines and actions.
-        ("play_frames", np.int64),
-        ("machine", np.int64, 2),
-        ("actions", np.int64),
-        # This thread's share: which it is, its first game, and the game after its last one.
-        ("share", np.int64),
-        ("first", np.int64),
-        ("last", np.int64),
-        # The rules.
-        ("fewest_frames", np.int64),  # of a step
-        ("most_frames", np.int64),
-        ("max_frames", np.int64),  # of an episode
-        ("sticky", np.float64),  # probability that a frame keeps the held action
-        ("first_action", np.int64),  # an action for the first frame of an episode, or −1
-        ("no_action", np.int64),  # of a side that presses nothing
-        ("num_sides", np.int64),
-        ("draws_pictures", np.int64),  # 1 if the console draws pictures, 0 if it draws fields
-        ("takes_two", np.int64),  # 1 if it takes the pictures of the last two frames of a step
-        ("goes_on", np.int64),  # 1 if the next episode begins in the step in which one ends
-    ]
-)
-
 
 def are_fields(fields: NDArray[np.uint64]) -> bool:
     """Whether no bit is set beside the 80 columns of fields, [..., 80, 2]."""
