@@ -10,10 +10,12 @@ import functools
 import hashlib
 import itertools
 import json
+import math
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
+from typing import NamedTuple
 
 import pytest
 from promises import promise
@@ -163,6 +165,15 @@ def test_any_schedule_gives_the_same_result(engine, seeds):
 # --- no accident, but a cluster that is slow or that others use too ----------------------------
 
 
+class Trained(NamedTuple):
+    """A training on a simulated cluster."""
+
+    hash: str
+    workers: int  # at the end
+    actors: int
+    seconds: float  # of the simulated world
+
+
 def train_on(
     cores: Sequence[int],
     *,
@@ -170,27 +181,29 @@ def train_on(
     start_seconds: float = 0.0,
     occupied: int = 0,
     taken_late: int = 0,
-) -> tuple[str, int, float]:
-    """Train in a quiet world; the hash, the last number of workers, and the seconds there."""
+    is_left_soon: bool = False,
+) -> Trained:
+    """Train in a quiet world."""
     world, training, worker = World(0, is_quiet=True), Training("fast"), recorded_worker("fast")
     world.start_seconds, worker.world = start_seconds, world
     make = functools.partial(recorded_worker, "fast")
     try:
         with simulated_ray(world, cores) as cluster:
-            cluster.occupy(occupied)
+            cluster.occupy(occupied, 0.1 if is_left_soon else math.inf)
             with closing(RayEngine(make, Config(ray_mode=kind), gather=gather)) as engine:
                 cluster.occupy(taken_late)  # what the driver knows is a second old
                 while not training.is_done():
                     training.update(engine)
-                return training.hash(), engine.stats.workers, world.monotonic()
+                actors = len(engine.worker_pids)
+                return Trained(training.hash(), engine.stats.workers, actors, world.monotonic())
     finally:
         worker.world = None
 
 
 def test_actors_that_take_a_minute_to_start_are_waited_for():
-    result, workers, seconds = train_on([2, 2], start_seconds=60.0)
-    assert (result, workers) == (undisturbed("fast"), 4)
-    assert 60 < seconds < 90
+    trained = train_on([2, 2], start_seconds=60.0)
+    assert trained[:3] == (undisturbed("fast"), 4, 2)
+    assert 60 < trained.seconds < 90
 
 
 @pytest.mark.parametrize("kind", ["actors", "tasks"])
@@ -202,15 +215,22 @@ def test_workers_that_never_start_are_one_true_line(kind):
 
 @pytest.mark.parametrize("kind", ["actors", "tasks"])
 def test_the_rest_of_a_cluster_that_others_use_is_used(kind):
-    result, workers, _ = train_on([3, 2], kind=kind, occupied=1)
-    assert result == undisturbed("fast")
-    assert workers == 4 or kind == "tasks"  # more tasks than cores wait for their turn
+    trained = train_on([3], kind=kind, occupied=1)
+    assert trained.hash == undisturbed("fast")
+    assert trained.workers == 2 or kind == "tasks"  # more tasks than cores wait for their turn
+    assert trained.seconds < 25
+
+
+def test_a_node_that_another_engine_has_just_left_is_used_whole():
+    """Ray says for a second more that some of it is in use."""
+    trained = train_on([3], occupied=1, is_left_soon=True)
+    assert trained[:3] == (undisturbed("fast"), 3, 1)
 
 
 def test_an_actor_for_which_another_job_left_no_room_is_given_up():
-    result, workers, seconds = train_on([3], taken_late=1)
-    assert (result, workers) == (undisturbed("fast"), 2)
-    assert 5 < seconds < 25, "until Ray must know"
+    trained = train_on([3], taken_late=1)
+    assert trained[:3] == (undisturbed("fast"), 2, 1)
+    assert 5 < trained.seconds < 25, "until Ray must know"
 
 
 @pytest.mark.parametrize("kind", ["actors", "tasks"])

@@ -46,7 +46,7 @@ MAX_LOSSES = 3  # of a chunk, before the run fails
 MAX_CHUNK = 64  # items per worker in a chunk; a lost actor loses a chunk
 START_SECONDS = 180.0  # for processes to start; and extra time for a slot's first chunk
 PLACE_SECONDS = 25.0  # without a free CPU, or with failed starts only, before the run ends
-SETTLE_SECONDS = 5.0  # after which Ray counts the CPUs of an actor that it has placed
+SETTLE_SECONDS = 5.0  # after which it is sure which CPUs of a node others use
 RECRUIT_SECONDS = 1.0  # between checks whether the cluster has grown
 POLL_SECONDS = 0.1  # between checks for a requested stop
 
@@ -159,6 +159,7 @@ class RayEngine(Engine):
         self._config, self._should_stop = config, should_stop
         self._recipe: Any = pickle.dumps((collect_versions(), pickle.dumps((make_worker, gather))))
         self._processor = describe_machine()["processor"]
+        self._free: dict[str, tuple[int, float]] = {}  # CPUs of a node, and since when
         self._other_hosts = set[str]()  # with another processor
         self._slots: list[_Slot] = []
         self._next_recruiting = 0.0
@@ -231,7 +232,10 @@ class RayEngine(Engine):
         """An actor on each node that has free CPUs; other jobs may use the rest of the node."""
         new = []
         for node in nodes:
-            size = min(node.free - asked[node.name], missing)
+            free = node.free - asked[node.name]
+            size = min(node.cpus, missing)
+            if size > free:
+                size = free if self._is_settled(node.name, free) else 0
             if size > 0:
                 there = NodeAffinitySchedulingStrategy(node.name, soft=False)
                 make = _Actor.options(num_cpus=size, scheduling_strategy=there).remote
@@ -239,6 +243,14 @@ class RayEngine(Engine):
                 new.append(_Slot(size, time.monotonic(), node.name, actor))
                 missing -= size
         return new
+
+    def _is_settled(self, node: str, free: int) -> bool:
+        """Whether a node has had so many free CPUs for a while: others may just be ending."""
+        now = time.monotonic()
+        before, since = self._free.get(node, (-1, now))
+        if free != before:
+            self._free[node] = free, now
+        return free == before and now - since > SETTLE_SECONDS
 
     def _give_up_unplaced(self, nodes: Sequence[Node], now: float) -> None:
         """End actors for which there was no room after all: another job was faster."""
