@@ -40,6 +40,7 @@ SHORTER = {
     "resume runs/fast-001 --engine serial --updates": "--updates 6",
     "resume runs/fast-001 --learning-rate": "--updates 7",
     "sweep sweep-001": "--engine serial",
+    "sweep runs/sweep-001": "--engine serial",
     "sweep grid.toml": "--engine serial --seeds 0 --learning-rate 1e-3 --updates 1",
     "sweep rounds.toml": "--engine serial --seeds 0 --learning-rate 1e-3 --updates 1",
     "sweep": "--engine serial --seeds 0-1 --updates 1 --max-frames 300 TINY",
