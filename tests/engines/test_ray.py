@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
+import socket
 import subprocess
 import sys
 from contextlib import closing
@@ -18,7 +20,7 @@ from waiting import wait_until
 
 import pixelpong.engines.ray as ray_engine
 from pixelpong.config import Config
-from pixelpong.engines.ray import RayEngine, connection
+from pixelpong.engines.ray import RayEngine, cluster, connection
 from pixelpong.engines.ray.jobs import connected_tasks
 from pixelpong.errors import Interrupted, WorkerError
 from pixelpong.loop import train
@@ -71,6 +73,45 @@ def test_our_own_ray_is_reached_by_nobody_elsewhere_and_tells_nobody(ray_cluster
         assert b"RAY_USAGE_STATS_ENABLED=0" in environment
         assert b"http_proxy=http://127.0.0.1:9" in environment
     assert "http_proxy" not in os.environ, "the driver's own errands are none of Ray's business"
+
+
+# --- a cluster that is lost -------------------------------------------------------------------
+
+
+def test_a_head_elsewhere_may_be_silent_for_a_while_and_one_here_is_gone_at_once(monkeypatch):
+    """`test_ray_nodes` loses real ones."""
+    monkeypatch.setattr(cluster, "TRY_SECONDS", 0.0)
+    answers = []
+
+    def connect(*_):
+        if answers[0]:
+            raise answers[0]
+        return here
+
+    def failures(end, error):
+        """How many tries it takes until the end counts as lost."""
+        answers[:] = [error]
+        end.close()
+        return next(number for number in itertools.count(1) if end.is_lost())
+
+    monkeypatch.setattr(cluster, "connect", connect)
+    answers[:] = [None]
+    here, there = socket.socketpair()
+    here.setblocking(False)
+    with here, there:
+        for is_here, error, tries in [
+            (False, TimeoutError("timed out"), cluster.LOST_TRIES),
+            (False, ConnectionRefusedError("refused"), cluster.LOST_TRIES),
+            (True, TimeoutError("timed out"), cluster.LOST_TRIES),
+            (True, ConnectionRefusedError("refused"), 1),
+        ]:
+            answers[:] = [None]
+            end = cluster._End("it", "host:1", is_here=is_here)
+            assert not end.is_lost()
+            monkeypatch.setattr(end, "close", lambda end=end: setattr(end, "_socket", None))
+            assert failures(end, error) == tries
+            answers[:] = [None]
+            assert not end.is_lost(), "it answers again"
 
 
 # --- what cannot be used ----------------------------------------------------------------------
