@@ -48,7 +48,7 @@ class TwoPlayerEnv:
 
     @property
     def agents(self) -> list[str]:
-        """Those that play: none before the first episode and after the end of one."""
+        """The agents that play; none before the first episode and after the end of one."""
         return list(self.possible_agents) if self._envs.places["is_on"][0] else []
 
     def reset(self, seed: int | None = None, options: Each | None = None) -> tuple[Each, Each]:
