@@ -84,7 +84,9 @@ def check_lost(driver: Driver, run: RunDirectory, config: Config, words: str) ->
     assert same_training(run, undisturbed) == []
 
 
-ENDLESS = {**SMALL, "engine": "threads", "updates": 10**6, "save_every": 10**6}
+ENDLESS = {
+    **SMALL, "engine": "threads", "updates": 10**6, "until_return": None, "save_every": 10**6,
+}  # fmt: skip
 
 
 @promise("a lost head")
