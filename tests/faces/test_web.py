@@ -344,7 +344,7 @@ def test_the_browser_is_opened_silently_at_an_agents_file(run, tmp_path, monkeyp
     browser.write_text(f'#!/bin/sh\necho noise; echo noise >&2; echo "$1" > {seen}\n')
     browser.chmod(0o755)
     monkeypatch.setenv("BROWSER", str(browser))
-    how = {"opens_browser": True, "view": "play", "agent": (file, "best")}
+    how = {"opens_browser": True, "view": "play", "agent": (file, "best", "")}
     with serving(tmp_path / "runs", **how) as served:
         assert wait_until(lambda: seen.exists() and seen.read_text().endswith("\n"))
         url = seen.read_text().strip()
