@@ -101,11 +101,11 @@ export function formatNumber(value, style) {
   return value.toLocaleString("en", style).replace("-", "−");
 }
 
-/** A number with its sign, as `pixelpong.run.words.signed` writes it: "+0.50", "−21", "+0". */
+/** A number with its sign, as `pixelpong.run.words.signed` writes it: "+0.50", "−21", "0". */
 export function formatSigned(value, digits = 0) {
   const size = { minimumFractionDigits: digits, maximumFractionDigits: digits };
   const text = formatNumber(value, { signDisplay: "always", ...size });
-  return /[1-9]/.test(text) ? text : text.replace("−", "+");
+  return /[1-9]/.test(text) ? text : text.replace(/[−+]/, ""); // 0 has no sign
 }
 
 /** The name of an option as words. */
