@@ -18,6 +18,10 @@ def main() -> None:
         exit_code = cli.main(begin=interrupts.heed_signals)
         interrupts.ignore_signals()
     interrupts.ignore_signals()  # again, if a signal interrupted the call above
+    try:
+        sys.stderr.flush()
+    except (AttributeError, OSError, ValueError):  # Python would try again; 3.13 exits with 120
+        sys.stderr = None
     sys.exit(exit_code)
 
 

@@ -164,11 +164,8 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None
 
 def _complain(text: str) -> None:
     """Print on stderr; if nobody can read it, the exit code still tells."""
-    try:
+    with contextlib.suppress(OSError, ValueError):
         print(text, file=sys.stderr, flush=True)
-    except (OSError, ValueError):
-        # Python would flush it again at its end, and from 3.13 on exit with 120.
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - kept until the process ends
 
 
 def _print(result: Any, as_json: bool) -> None:
