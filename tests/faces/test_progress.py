@@ -43,7 +43,8 @@ def lines_of(run) -> list[str]:
 
 def test_plain_lines_name_what_people_expect(make_run):
     lines = lines_of(make_run())
-    assert lines[0].endswith("run: training, preset classic, ALE/Pong-v5, seed 0, engine serial")
+    rules = "ALE/Pong-v5 with at most 300 frames"
+    assert lines[0].endswith(f"run: training, preset classic, {rules}, seed 0, engine serial")
     assert len(lines) == 4
     for number, line in enumerate(lines[1:], start=1):
         assert re.fullmatch(
