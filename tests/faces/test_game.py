@@ -157,7 +157,7 @@ def test_a_game_that_cannot_be_or_go_on_ends_with_a_reason_in_one_line(toy_runs)
     with serving(toy_runs["fast"].parent) as served:
         address = f"{served.url.replace('http', 'ws')}/game"
         for query, message, reason in (
-            ("run=fast&agent=99", None, "No agent was saved at update 99"),
+            ("run=fast&agent=newest", None, "No agent was saved as 'newest'"),
             ("run=../etc&agent=best", None, "This run is not in the list"),
             ("", None, "This run is not in the list"),
             *(("run=fast&agent=best", message, "") for message in NONSENSE[::7]),
