@@ -23,7 +23,9 @@ pytestmark = [pytest.mark.browser, promise("the page asks nobody")]
 def served_page(tmp_path, open_page):
     """The page without a run."""
     with serving(tmp_path) as served:
-        yield open_page(f"{served.url}/#runs")
+        page = open_page(f"{served.url}/#runs")
+        yield page
+        page.goto("about:blank")  # it asks again and again, until the server has gone
 
 
 def test_numbers_are_written_as_in_the_terminal_and_any_number_of_them_is_drawn(served_page):
