@@ -54,7 +54,7 @@ _LINKS: dict[str, tuple[str, int, Callable[[int], int]]] = {
         name: (name, 0, int)
         for name in ("a", "x", "y", "s", "ram", "timer", "timer_shift", "old_grp", "position")
     },
-    "pc": ("pc", 0, lambda n: n & 0x7FF),
+    "pc": ("pc", 0, lambda n: n & 0xFFFF),
     "right_paddle": ("resistance", 0, int), "left_paddle": ("resistance", 1, int),
     "emptied": ("emptied", 0, _truth(1)), "old_enabl": ("old_enabl", 0, _truth(2)),
     "blanks": ("blanks", 0, _truth(1)),

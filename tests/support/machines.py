@@ -12,13 +12,12 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from pixelpong.atari import console, drawing, tia
+from pixelpong.atari import build
 from pixelpong.atari import registers as r
-from pixelpong.atari.ir import NOTHING, POINTER, Program
-from pixelpong.atari.lowering import lower_module
-from pixelpong.atari.machine import MACHINE, PADDLE_CENTRE, PADDLE_TURN, STATE
+from pixelpong.atari.disassembly import Cartridge
+from pixelpong.atari.ir import Program
+from pixelpong.atari.machine import PADDLE_CENTRE, PADDLE_TURN, STATE
 from pixelpong.atari.native import NativeCode
-from pixelpong.atari.translation import Translation
 
 _ANNOTATIONS = "from __future__ import annotations"
 
@@ -73,7 +72,10 @@ def differences(a: np.ndarray, b: np.ndarray) -> dict[str, tuple]:
     return {name: (a[name].tolist(), b[name].tolist()) for name in names}
 
 
-_BITS = {"pc": 0x7FF, "emptied": 0x01, "old_enabl": 0x02, "blanks": 0x01, "collisions": 0xDFFF}
+_BITS = {
+    "emptied": 0x01, "old_enabl": 0x02, "blanks": 0x01, "collisions": 0xDFFF,
+    "timer_read": 1, "hidden": 3, "late_mirror": 1, "stars": 1, "star": 3,
+}  # fmt: skip
 _ORDERS = (r.WSYNC, r.RSYNC, *range(r.RESP0, r.AUDV1 + 1), r.HMOVE, r.HMCLR, r.CXCLR)
 """Registers of the TIA that keep nothing: a write to them is an order, or the sound."""
 
@@ -83,13 +85,17 @@ def made_up_state(rng: np.random.Generator) -> np.ndarray:
     state = np.frombuffer(rng.bytes(STATE.itemsize), STATE).copy()
     for name, bits in _BITS.items():
         state[name] &= bits
-    state["p"] = state["p"] & 0xC7 | 0x30
+    state["p"] = state["p"] & 0xCF | 0x30
+    state["pc"] |= 0xF000
     state["tia"] &= np.array(r.MEANING[: state["tia"].shape[1]], np.uint8)
     state["tia"][0, _ORDERS] = 0
     state["tia"][0, r.VSYNC] &= 0xFD
     state["cycle"] %= 76
     state["position"] %= 160
     state["timer_shift"] = rng.choice([0, 3, 6, 10])
+    state["begun"] = state["vsync_end"] = state["timer_reset"] = 0
+    state["star_form"] %= 3
+    state["hmove_age"] %= 100
     for name in ("timer_set", "emptied_until"):
         state[name] = rng.integers(-30_000, 76)
     turns = rng.integers(-16, 17, 2)
@@ -133,14 +139,9 @@ def compile_cartridge(
     rom: bytes, entries: Iterable[int], folder: Path
 ) -> Callable[[np.ndarray], int]:
     """A cartridge of 2 kB as ``play_frame(machine)``, which returns the stop code."""
-    program = Program(MACHINE)
-    program.declare("run_frame", {"m": POINTER}, NOTHING)
-    program.add_names({"rom": tuple(rom)})
-    for module in (drawing, tia, console):
-        lower_module(program, module)
     frames = module_from(_PLAY_FRAME, folder, "frames")
-    lower_module(program, frames, exports=("play_frame",))
-    Translation(rom, entries, {}).add_to(program)
+    spots = [(place, 0xF000 | place) for place in entries]
+    program = build.make_program(Cartridge(rom), spots, faces={frames: ("play_frame",)})
     return function_of(compile_program(program, folder), "play_frame", 0)
 
 

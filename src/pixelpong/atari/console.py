@@ -11,27 +11,42 @@ A paddle is a knob on a resistor. The program empties a capacitor, lets it charg
 resistor, and counts lines until it is charged. The farther the knob is turned, the longer it takes.
 
 `t` is the cycle since the start of the line in which the frame began, `bus` the last byte on the
-data bus. Not covered: the timer once it has run out; a machine that reads it stops and says why.
+data bus. Not covered: keypads and light pens.
 
 Written in typed Python. Sources: the data sheet of the 6532; for paddles ALE, compared by tests.
 """
 
 from __future__ import annotations
 
-from pixelpong.atari.machine import MAX_CYCLES, TIMER_RAN_OUT, TOP
-from pixelpong.atari.registers import ALL_OBJECTS, CLOCKS
+from pixelpong.atari.banks import read_cartridge, write_cartridge
+from pixelpong.atari.drawing import ALL_LATCHES, draw_to, objects_of
+from pixelpong.atari.machine import (
+    BEFORE_FRAME,
+    FAR,
+    FRAME_DONE,
+    INSTRUCTIONS,
+    LONG_FRAME,
+    ROWS,
+    STATE_SIZE,
+    TOO_MANY,
+    TOP,
+)
+from pixelpong.atari.registers import ALL_OBJECTS, CLOCKS, CTRLPF, STALE
 from pixelpong.atari.tia import read_tia, write_tia
-from pixelpong.atari.typed import Int, Machine, inline
+from pixelpong.atari.typed import Int, Machine, copy, inline
 
 # For TIM1T, TIM8T, TIM64T, T1024T: the timer counts down once every 1 << shift cycles.
 _TIMER_SHIFTS = (0, 3, 6, 10)
 # Cycles to charge a capacitor: 1.6 · 10 nF · 1.19 MHz, as a fraction. Source: ALE.
 _CYCLES_PER_OHM = (1904, 100_000)
+_MOST_OHM = 1_000_000  # more is no paddle at all
+_LONG_AGO = 100  # cycles after which it does not matter how long ago HMOVE was
 
 
-@inline
 def read(m: Machine, t: Int, address: Int, bus: Int) -> Int:
-    """Read a byte from outside the cartridge."""
+    """Read a byte."""
+    if address & 0x1000:
+        return read_cartridge(m, address)
     if address & 0x80 == 0:
         return read_tia(m, t, address, bus)
     if address & 0x200 == 0:
@@ -44,23 +59,33 @@ def read_port(m: Machine, t: Int, address: Int) -> Int:
     register = address & 7
     if register == 0:
         return m.swcha
+    if register == 1:
+        return m.directions
     if register == 2:
         return m.swchb
-    if register & 4 == 0:
-        return 0  # directions of the ports: all are inputs
-    left = m.timer - (t - 1 - m.timer_set >> (m.timer_shift & 15)) - 1
-    if left < 0 and m.stop == 0:
-        m.stop = TIMER_RAN_OUT
-    return left & 0xFF if register & 1 == 0 else 0
+    if register == 3:
+        return 0
+    past = t - 1 - m.timer_set
+    shift = m.timer_shift & 15
+    left = m.timer - (past >> shift) - 1
+    if register & 1:
+        return 0 if left >= 0 or m.timer_read else 0x80
+    if left >= 0:
+        return left & 0xFF
+    # It has run out: from then on it counts cycles, until a read lets it count as before.
+    end = m.timer_set + (m.timer << shift)
+    if end - past - 1 - m.timer_set <= -2 and m.timer_read == 0:
+        m.timer_read = 1
+        m.timer_reset = t
+    if m.timer_read:
+        return m.timer - (past >> shift) - (m.timer_reset - end) & 0xFF
+    return end - past - 1 - m.timer_set & 0xFF
 
 
-@inline
-def write_inline(m: Machine, t: Int, address: Int, value: Int) -> Int:
-    """Write a byte and return the cycle after it, as `pixelpong.atari.tia.write_tia` does.
-
-    If the address is known at compile time, little remains of this.
-    """
+def write(m: Machine, t: Int, address: Int, value: Int) -> Int:
+    """Write a byte and return the cycle after it, as `pixelpong.atari.tia.write_tia` does."""
     if address & 0x1000:
+        write_cartridge(m, address, value)
         return t
     if address & 0x80 == 0:
         return write_tia(m, t, address & 0x3F, value)
@@ -71,17 +96,57 @@ def write_inline(m: Machine, t: Int, address: Int, value: Int) -> Int:
     return t
 
 
-def write(m: Machine, t: Int, address: Int, value: Int) -> Int:
-    """Do the same as `write_inline`, but as a call."""
-    return write_inline(m, t, address, value)
-
-
 def write_port(m: Machine, t: Int, address: Int, value: Int) -> None:
-    """Set the timer; ignore the directions of the ports."""
+    """Set the timer, or the directions of the port's pins."""
     if address & 0x14 == 0x14:
         m.timer = value
         m.timer_shift = _TIMER_SHIFTS[address & 3]
         m.timer_set = t
+        m.timer_read = 0
+        m.timer_reset = 0
+    elif address & 7 == 1:
+        m.directions = value
+
+
+# Decimal arithmetic: bit 8 of a result is the carry, bit 9 the overflow.
+
+
+def add_decimals(a: Int, r: Int, c: Int) -> Int:
+    """Add two numbers of two decimal digits, and a carry."""
+    w = (a >> 4) * 10 + (a & 15) + (r >> 4) * 10 + (r & 15) + c
+    carry = w > 99
+    w = w & 255
+    w = w % 100 // 10 << 4 | w % 10
+    return w | carry << 8 | ((a ^ w) & (w ^ r)) >> 7 << 9
+
+
+def subtract_decimals(a: Int, r: Int, c: Int) -> Int:
+    """Subtract two numbers of two decimal digits; a carry means that nothing is borrowed."""
+    w = (a >> 4) * 10 + (a & 15) - (r >> 4) * 10 - (r & 15) - 1 + c
+    if w < 0:
+        w += 100
+    w = w & 255
+    w = w % 100 // 10 << 4 | w % 10
+    carry = a >= r + 1 - c
+    return w | carry << 8 | ((a ^ w) & (w ^ r)) >> 7 << 9
+
+
+# The stack, which is a part of the first 256 bytes: memory, or below 0x80 the TIA.
+
+
+def push(m: Machine, t: Int, s: Int, value: Int) -> Int:
+    """Push a byte; return the cycle after it."""
+    if s & 0x80:
+        m.ram[s & 127] = value
+        return t
+    return write_tia(m, t, s & 63, value)
+
+
+def pull(m: Machine, t: Int, s: Int) -> Int:
+    """Pull the byte at `s`; before it, the bus has the byte below it."""
+    if s & 0x80:
+        return m.ram[s & 127]
+    return read_tia(m, t, s, m.ram[127] if s == 0 else 0)
 
 
 @inline
@@ -93,27 +158,71 @@ def wait_for_timer(m: Machine, t: Int, cycles: Int) -> Int:
     """
     shift = m.timer_shift & 15
     zero = m.timer_set + 1 + (m.timer - 1 << shift)  # the first cycle that reads 0
-    if t + 4 < zero and 1 << shift >= cycles:
+    if m.timer != 0 and t + 4 < zero and 1 << shift >= cycles:
         t += (zero - t - 5 + cycles) // cycles * cycles
     return t
 
 
-@inline
 def begin_frame(m: Machine) -> None:
     """Restart the cycle count at the start of the line in which the last frame ended."""
     m.stop = 0
-    m.vsync_end = 2 * MAX_CYCLES
-    m.drawn = CLOCKS * TOP
-    m.dirty = ALL_OBJECTS
+    m.now = min(max(m.begun, 0), FAR) if m.begun else m.cycle
+    m.drawn = CLOCKS * (TOP + ROWS) if m.begun else CLOCKS * TOP
+    m.dirty = ALL_OBJECTS | STALE
     m.objects = 0
+    m.meets = 0
+    m.cares = objects_of(ALL_LATCHES & ~m.collisions)
+    m.mirrors = m.tia[CTRLPF] & 1 ^ m.late_mirror
+    m.hmove_at = m.now - m.hmove_age if m.hmove_age else -FAR
+    if m.vsync_end == 0:
+        m.vsync_end = FAR
     for k in range(4):
-        m.charged[k] = m.resistance[k] * _CYCLES_PER_OHM[0] // _CYCLES_PER_OHM[1]
+        cycles = m.resistance[k] * _CYCLES_PER_OHM[0] // _CYCLES_PER_OHM[1]
+        m.charged[k] = cycles if m.resistance[k] < _MOST_OHM else FAR
 
 
-@inline
 def end_frame(m: Machine, t: Int) -> None:
     """Convert the record to the form that the next frame, or another emulator, expects."""
-    lines = t // 76 * 76
-    m.cycle = t - lines
+    m.late_mirror = m.tia[CTRLPF] & 1 ^ m.mirrors
+    age = t - m.hmove_at
+    m.hmove_age = age if age >= 0 and age < _LONG_AGO else 0
+    lines = 0
+    m.begun = t
+    if m.stop != TOO_MANY:
+        lines = t // 76 * 76
+        m.begun = 0
+    m.cycle = t - lines if m.begun == 0 else 0
     m.timer_set -= lines
     m.emptied_until -= lines
+    if m.timer_read:
+        m.timer_reset -= lines
+    if m.vsync_end == FAR:
+        m.vsync_end = 0
+    else:
+        m.vsync_end -= lines
+        m.vsync_end -= m.vsync_end == 0  # which means something else
+
+
+def run_frame(m: Machine) -> None:
+    """Play a frame; ``m.stop`` says why it ended.
+
+    What is translated runs, and the interpreter in between. ALE abandons a frame after so many
+    instructions; they are counted only if the frame is long, by playing it once more.
+    """
+    copy(m, BEFORE_FRAME, 0, STATE_SIZE)
+    begin_frame(m)
+    m.left = FAR
+    while m.stop == 0:
+        run_translated(m)  # type: ignore[name-defined]
+        if m.stop == 0:
+            interpret(m)  # type: ignore[name-defined]
+    if m.stop == LONG_FRAME:
+        copy(m, 0, BEFORE_FRAME, STATE_SIZE)
+        begin_frame(m)
+        m.left = INSTRUCTIONS
+        while m.stop == 0:
+            interpret(m)  # type: ignore[name-defined]
+    draw_to(m, CLOCKS * (TOP + ROWS))
+    end_frame(m, m.now)
+    if m.stop == TOO_MANY:
+        m.stop = FRAME_DONE

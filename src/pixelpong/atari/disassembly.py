@@ -1,91 +1,164 @@
-"""Finding the instructions of a cartridge: all that can be reached from its start.
+"""Finding the instructions of a cartridge: all that can be reached from some entries.
 
-A cartridge mixes code and data, and nothing marks which is which. So the code is followed from the
-reset vector, through branches, jumps and calls. The code does not show where a jump through memory
-(``JMP (address)``) goes; the caller must name these targets. There is no bank switching.
+A cartridge mixes code and data, and nothing marks which is which. So the code is followed from its
+entries, through branches, jumps and calls. The code does not show where a jump through memory
+(``JMP (address)``) goes, nor, if the cartridge has banks, which of them a part of the addresses
+shows. What is not found here, the interpreter runs.
+
+An instruction is known by its spot: its place in the ROM, and the address at which it is seen
+there, which jumps and calls depend on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from pixelpong.atari.opcodes import LENGTHS, OPCODES
+from pixelpong.atari.banks import LINE, NONE, QUARTERS, WHOLE
+from pixelpong.atari.opcodes import LENGTHS, OPCODES, WRITES, Opcode
 
-SIZE = 2048  # bytes of a cartridge
+Spot = tuple[int, int]  # place in the ROM, address
+
+
+@dataclass(frozen=True)
+class Cartridge:
+    """A ROM, and how the console sees it."""
+
+    rom: bytes
+    scheme: int = NONE
+    has_ram: bool = False
+
+    @property
+    def hotspot(self) -> int:
+        """The first of the addresses that switch whole banks."""
+        return 0xFF6 if len(self.rom) > 8192 else 0xFF8
+
+    def bank_of(self, address: int) -> int | None:
+        """The bank to which an access to an address switches, if it does."""
+        bank = (address & 0xFFF) - self.hotspot
+        is_switch = self.scheme == WHOLE and 0 <= bank < len(self.rom) // 4096
+        return bank if is_switch and address & 0x1000 else None
+
+    def switches(self, address: int) -> bool:
+        """Whether an access to an address changes what other addresses show."""
+        is_quarter = self.scheme == QUARTERS and 0xFE0 <= address & 0xFFF < 0xFF8
+        return self.bank_of(address) is not None or (is_quarter and address & 0x1000 != 0)
+
+    def is_memory(self, address: int) -> bool:
+        """Whether an address of the cartridge is memory of its own."""
+        return self.has_ram and address & 0xF00 == 0
+
+    def place_of(self, address: int, spot: Spot) -> int | None:
+        """The place that an address shows to code at a spot; None if that is not certain."""
+        place, pc = spot
+        if address & 0x1000 == 0:
+            return None
+        if self.scheme == NONE:
+            return address % len(self.rom)
+        if self.scheme == WHOLE:
+            return place // 4096 * 4096 | address & 0xFFF
+        if self.scheme == LINE:
+            return address & 0xFFF | (0 if address & 0x2000 else 0x1000)
+        if address & 0xC00 == 0xC00:  # the last quarter is fixed
+            return 7 * 1024 | address & 0x3FF
+        return place // 1024 * 1024 | address & 0x3FF if (address ^ pc) & 0xC00 == 0 else None
 
 
 class Instruction(NamedTuple):
-    """An instruction of a cartridge; `place` and `after` are its offset and that of the next."""
+    """An instruction of a cartridge."""
 
-    place: int
-    name: str
-    mode: str
-    cycles: int
-    operand: int  # the byte or two that follow; for a branch, the offset it jumps to
-    after: int
-
-    @property
-    def target(self) -> int | None:
-        """The offset that it jumps to, if it is a jump and the code shows the target."""
-        if self.mode == "rel":
-            return self.operand
-        if self.name == "JSR" or (self.name, self.mode) == ("JMP", "abs"):
-            return self.operand % SIZE
-        return None
+    spot: Spot
+    opcode: Opcode
+    low: int  # the bytes that follow, or 0
+    high: int
+    after: int  # the address behind it
+    target: int | None  # the address that it jumps to, if the code shows it
 
     @property
-    def goes_on(self) -> bool:
-        """Whether the instruction after it can run next, at once or after a return."""
-        return self.name not in ("JMP", "RTS", "RTI")
+    def word(self) -> int:
+        """The operand as an address."""
+        return self.low | self.high << 8
+
+    @property
+    def pc(self) -> int:
+        """Its address."""
+        return self.spot[1]
 
     @property
     def is_call(self) -> bool:
-        """Whether the instruction after it is reached by a return."""
-        return self.name in ("JSR", "BRK")
+        """Whether a return leads to the instruction behind it."""
+        return self.opcode.name in ("JSR", "BRK")
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the instruction behind it runs next."""
+        return self.opcode.name not in ("JMP", "RTS", "RTI", "JSR", "BRK")
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether its operand's address is in the code."""
+        return self.opcode.mode in ("zp", "abs") and self.opcode.name not in ("JMP", "JSR")
 
 
 def read_vector(rom: bytes, place: int) -> int:
-    """Read the offset that a vector at the cartridge's end points to."""
-    return (rom[place] | rom[place + 1] << 8) % SIZE
+    """Read the address that a vector at the cartridge's end holds."""
+    return rom[place] | rom[place + 1] << 8
 
 
-def read_instruction(rom: bytes, place: int) -> Instruction | None:
-    """Read the instruction at an offset; None if the opcode is not documented."""
-    if rom[place] not in OPCODES:
+def read_instruction(cartridge: Cartridge, spot: Spot) -> Instruction | None:
+    """Read the instruction at a spot; None if there is none that can be translated."""
+    place, pc = spot
+    opcode = OPCODES.get(cartridge.rom[place])
+    if opcode is None or pc & 0x1000 == 0 or cartridge.is_memory(pc):
         return None
-    name, mode, cycles = OPCODES[rom[place]]
-    length = LENGTHS[mode]
-    operand = int.from_bytes((rom + rom)[place + 1 : place + length], "little")
-    after = (place + length) % SIZE
-    if mode == "rel":
-        operand = (after + (operand ^ 0x80) - 0x80) % SIZE
-    if name == "BRK":  # it skips a byte
-        after = (place + 2) % SIZE
-    return Instruction(place, name, mode, cycles, operand, after)
+    length = LENGTHS[opcode.mode]
+    last = pc + length - 1
+    crosses = cartridge.scheme == QUARTERS and (pc ^ last) & 0xC00
+    reaches_switch = cartridge.scheme in (WHOLE, QUARTERS) and last & 0xFFF >= 0xFE0
+    if crosses or reaches_switch or (last ^ pc) & 0x1000 or place + length > len(cartridge.rom):
+        return None
+    low, high = [*cartridge.rom[place + 1 : place + length], 0, 0][:2]
+    length += opcode.name == "BRK"  # it skips a byte
+    after, target = pc + length & 0xFFFF, None
+    if opcode.mode == "rel":
+        target = after + (low ^ 0x80) - 0x80 & 0xFFFF
+    elif opcode.name == "JSR" or (opcode.name, opcode.mode) == ("JMP", "abs"):
+        target = low | high << 8
+    elif opcode.name == "BRK" and cartridge.scheme == NONE:
+        target = read_vector(cartridge.rom, len(cartridge.rom) - 2)
+    return Instruction(spot, opcode, low, high, after, target)
 
 
-def disassemble(rom: bytes, entries: Iterable[int] = ()) -> dict[int, Instruction]:
-    """Find the reachable instructions, by offset; `entries` are offsets reached through memory.
+def disassemble(
+    cartridge: Cartridge, entries: Iterable[Spot]
+) -> tuple[dict[Spot, Instruction], set[Spot]]:
+    """Find the instructions that can be reached, by spot, and the spots that returns lead to.
 
-    >>> rom = bytes.fromhex("a207 ca d0fd").ljust(SIZE - 4, b"\\0") + bytes(4)
-    >>> [each.name for each in disassemble(rom).values()][:3]
+    >>> rom = bytes.fromhex("a207 ca d0fd").ljust(2048, b"\\2")
+    >>> [each.opcode.name for each in disassemble(Cartridge(rom), [(0, 0xF000)])[0].values()]
     ['LDX', 'DEX', 'BNE']
     """
-    assert len(rom) == SIZE, len(rom)
-    reset, interrupt = read_vector(rom, SIZE - 4), read_vector(rom, SIZE - 2)
-    found: dict[int, Instruction] = {}
-    todo = [reset, *entries]
+    found: dict[Spot, Instruction] = {}
+    todo, jumps = list(entries), set(entries)
     while todo:
-        place = todo.pop()
-        instruction = read_instruction(rom, place)
-        if place in found or instruction is None:
+        spot = todo.pop()
+        one = None if spot in found else read_instruction(cartridge, spot)
+        if one is None:
             continue
-        found[place] = instruction
-        if instruction.name == "BRK":
-            todo.append(interrupt)
-        if instruction.target is not None:
-            todo.append(instruction.target)
-        if instruction.goes_on:
-            todo.append(instruction.after)
-    return found
+        found[spot] = one
+        ways = [one.target] if one.target is not None else []
+        bank = cartridge.bank_of(one.word) if one.is_direct else None
+        is_end = one.opcode.name in WRITES and one.is_direct and one.word & 0x10BF == 0
+        if bank is not None:  # the code goes on in another bank
+            jumps.add((bank * 4096 | one.after & 0xFFF, one.after))
+            todo.append((bank * 4096 | one.after & 0xFFF, one.after))
+        elif one.goes_on or one.is_call:
+            ways.append(one.after)
+        for address in ways:
+            place = cartridge.place_of(address, spot)
+            if place is not None:
+                todo.append((place, address))
+                if address == one.after and (is_end or one.is_call):
+                    jumps.add((place, address))  # a frame begins here, or a return leads here
+    return found, jumps & found.keys()

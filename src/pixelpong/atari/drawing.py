@@ -4,14 +4,17 @@ Drawing is lazy. Before a write that changes something, `draw_to` draws everythi
 *band* of lines whose objects all stay the same. Each object's pixels in a line are one number of
 160 bits. So two objects collide where the bits of both are set, and a band of equal lines is drawn
 once and copied. If the picture is not needed, a band is only searched for collisions, which the
-program can read. Written in typed Python.
+program can read.
+
+Without a picture much need not be drawn at all: a write draws only if it changes an object of a
+pair whose latch is not yet set (``m.cares``), and only pairs that overlap somewhere in the line
+(``m.meets``) are searched. Written in typed Python.
 """
 
 from __future__ import annotations
 
 from pixelpong.atari.machine import (
     DRAW_FIELD,
-    DRAW_NOTHING,
     DRAW_PICTURE,
     FIELD_SIZE,
     FIELD_TOP,
@@ -20,12 +23,12 @@ from pixelpong.atari.machine import (
     WIDTH,
 )
 from pixelpong.atari.registers import *
-from pixelpong.atari.typed import Int, Machine, Wide, copy, fill, inline, lowest_bit, wide
+from pixelpong.atari.typed import Int, Machine, Wide, blend, copy, fill, inline, lowest_bit, wide
 
 _LINE = (1 << WIDTH) - 1
 
 # By the low bits of NUSIZx: the columns of the copies of a player or missile; 255 means none.
-_COPIES = (
+COPIES = (
     (0, 255, 255), (0, 16, 255), (0, 32, 255), (0, 16, 32),
     (0, 64, 255), (0, 255, 255), (0, 32, 64), (0, 255, 255),
 )  # fmt: skip
@@ -56,6 +59,31 @@ COLLISION = tuple(
 )
 """The bit of `collisions` that two objects set."""
 
+_PAIRS = {bit: pair for pair, bit in _LATCHES.items()}
+ALL_LATCHES = sum(1 << bit for bit in _PAIRS)
+FIRST_OF_PAIR, SECOND_OF_PAIR = (
+    tuple(_PAIRS[bit][k] if bit in _PAIRS else 0 for bit in range(16)) for k in (0, 1)
+)
+LATCHES_OF = tuple(sum(row) for row in COLLISION)
+"""The latches that an object can set."""
+LATCHES_AMONG = tuple(
+    sum(1 << bit for bit, (a, b) in _PAIRS.items() if objects >> a & objects >> b & 1)
+    for objects in range(64)
+)
+"""The latches that some objects can set."""
+OBJECTS_LOW, OBJECTS_HIGH = (
+    tuple(
+        sum({1 << o for bit, pair in _PAIRS.items() if byte << shift >> bit & 1 for o in pair})
+        for byte in range(256)
+    )
+    for shift in (0, 8)
+)
+"""The objects that can set some latches, by the latches' low and high byte."""
+
+_LEFT_HALF = (1 << 80) - 1
+# Columns that a "star" moves to the left from one line to the next.
+_STAR_MOVES = (18, 33, 0, 17)
+
 BACKGROUND = (0, 34, 228)  # black, the background of play, that of the first frame
 IS_ACTIVE = tuple(int(colour not in BACKGROUND) for colour in range(256))
 
@@ -78,7 +106,7 @@ def playfield_mask(m: Machine) -> Wide:
     """The playfield: 20 bits of four pixels each, then the same again, plain or mirrored."""
     left = m.tia[PF0] >> 4 | MIRRORED[m.tia[PF1]] << 4 | m.tia[PF2] << 12
     right = left
-    if m.tia[CTRLPF] & 1:
+    if m.mirrors:
         right = MIRRORED[m.tia[PF2]] | m.tia[PF1] << 8 | (MIRRORED[m.tia[PF0]] & 15) << 16
     return (
         wide(_QUADRUPLED[left & 255])
@@ -95,11 +123,14 @@ def player_or_missile_mask(m: Machine, o: Int) -> Wide:
     p = (o - PLAYER0) & 1
     size = m.tia[NUSIZ0 + p] & 7
     late = 0
+    first = 0
     if o >= MISSILE0:
-        bits = (1 << (1 << (m.tia[NUSIZ0 + p] >> 4 & 3))) - 1
-        if m.tia[RESMP0 + p] != 0 or m.tia[ENAM0 + p] == 0:
+        is_star = m.star_form if o == MISSILE0 else 0
+        bits = (1 << (1 << (m.tia[NUSIZ0 + p] >> 4 & 3 | (is_star == 1)))) - 1
+        if m.tia[RESMP0 + p] != 0 or m.tia[ENAM0 + p] == 0 or is_star == 2:
             bits = 0
     else:
+        first = m.hidden >> p & 1
         bits = m.old_grp[p] if m.tia[VDELP0 + p] else m.tia[GRP0 + p]
         if m.tia[REFP0 + p] == 0:
             bits = MIRRORED[bits]
@@ -112,8 +143,8 @@ def player_or_missile_mask(m: Machine, o: Int) -> Wide:
     mask = wide(0)
     if bits != 0:
         for k in range(3):
-            if _COPIES[size][k] != 255:
-                column = (m.position[o - PLAYER0] + _COPIES[size][k] + late) % WIDTH
+            if k >= first and COPIES[size][k] != 255:
+                column = (m.position[o - PLAYER0] + COPIES[size][k] + late) % WIDTH
                 mask |= wide(bits) << column
     return around(mask)
 
@@ -127,11 +158,12 @@ def ball_mask(m: Machine) -> Wide:
     return around(bar << m.position[4] % WIDTH)
 
 
-def refresh(m: Machine) -> None:
-    """Update the masks of the dirty objects."""
-    while m.dirty:
-        o = lowest_bit(m.dirty)
-        m.dirty &= m.dirty - 1
+def refresh(m: Machine, which: Int) -> None:
+    """Update the masks of some dirty objects, and note which objects they meet."""
+    m.dirty &= ~which
+    while which:
+        o = lowest_bit(which)
+        which &= which - 1
         mask = wide(0)
         if o == PLAYFIELD:
             mask = playfield_mask(m)
@@ -140,7 +172,28 @@ def refresh(m: Machine) -> None:
         else:
             mask = player_or_missile_mask(m, o)
         m.mask[o] = mask
-        m.objects = m.objects & ~(1 << o) | (mask != 0) << o
+        m.meets &= ALL_LATCHES - LATCHES_OF[o]
+        m.objects &= ~(1 << o)
+        if mask != 0:
+            others = m.objects
+            m.objects |= 1 << o
+            while others:
+                b = lowest_bit(others)
+                others &= others - 1
+                if COLLISION[o][b] != 0 and mask & m.mask[b] != 0:
+                    m.meets |= COLLISION[o][b]
+
+
+@inline
+def objects_switched_on(m: Machine) -> Int:
+    """The objects that have any pixels, wherever they are."""
+    player0 = m.old_grp[0] if m.tia[VDELP0] else m.tia[GRP0]
+    player1 = m.old_grp[1] if m.tia[VDELP1] else m.tia[GRP1]
+    ball = m.old_enabl if m.tia[VDELBL] else m.tia[ENABL]
+    objects = (m.tia[PF0] | m.tia[PF1] | m.tia[PF2]) != 0
+    objects |= (player0 != 0) << PLAYER0 | (player1 != 0) << PLAYER1 | (ball != 0) << BALL
+    objects |= (m.tia[ENAM0] & ~m.tia[RESMP0]) >> 1 << MISSILE0
+    return objects | (m.tia[ENAM1] & ~m.tia[RESMP1]) >> 1 << MISSILE1
 
 
 @inline
@@ -161,64 +214,125 @@ def columns(x0: Int, x1: Int) -> Wide:
     return (wide(1) << x1) - (wide(1) << x0)
 
 
+@inline
+def objects_of(latches: Int) -> Int:
+    """The objects that can set some latches."""
+    return OBJECTS_LOW[latches & 255] | OBJECTS_HIGH[latches >> 8 & 255]
+
+
+@inline
+def draw_before(m: Machine, clock: Int, changes: Int) -> None:
+    """Draw up to a clock in which some objects change, if anything depends on it."""
+    if m.draws or changes & m.cares:
+        draw_to(m, clock)
+
+
+@inline
 def draw_to(m: Machine, clock: Int) -> None:
     """Draw everything up to a colour clock that is not drawn yet, with the current registers."""
+    if clock > m.drawn:
+        draw_bands(m, clock)
+
+
+def draw_bands(m: Machine, clock: Int) -> None:
+    """Draw up to a clock, line by line if something changes between two lines."""
     end = min(clock, CLOCKS * (TOP + ROWS))
-    if end > m.drawn:
-        draw_band(m, end)
-
-
-def draw_band(m: Machine, end: Int) -> None:
-    """Draw from `drawn` to `end`: the rest of a line, whole lines, the start of a line."""
+    if end <= m.drawn:
+        return
     begin = m.drawn
     m.drawn = end
-    is_above_field = m.draws == DRAW_FIELD and end < CLOCKS * (TOP + FIELD_TOP)
-    if (m.draws == DRAW_NOTHING or is_above_field) and shows_playfield_alone(m):
+    while m.hidden | m.stars | (m.mirrors ^ m.tia[CTRLPF] & 1) and begin < end:
+        if begin % CLOCKS == 0 and begin != CLOCKS * TOP:
+            end_line(m)
+        stop = min(end, (begin // CLOCKS + 1) * CLOCKS)
+        draw_band(m, begin, stop)
+        begin = stop
+    if begin < end:
+        draw_band(m, begin, end)
+
+
+def end_line(m: Machine) -> None:
+    """Do what happens only between two lines that are drawn."""
+    if m.hidden:
+        m.dirty |= 1 << PLAYER0 | 1 << PLAYER1
+        m.hidden = 0
+    if m.mirrors != m.tia[CTRLPF] & 1:
+        m.mirrors = m.tia[CTRLPF] & 1
+        m.dirty |= 1 << PLAYFIELD
+    if m.stars:
+        m.star = m.star + 1 & 3
+        m.star_form = m.star if m.star < 3 else 0
+        m.position[2] = (m.position[2] + WIDTH - _STAR_MOVES[m.star]) % WIDTH
+        m.dirty |= 1 << MISSILE0
+
+
+@inline
+def end_blanks(m: Machine, begin: Int, end: Int) -> None:
+    """End the blank that HMOVE causes if a line's first eight columns are over."""
+    line = begin // CLOCKS + (begin % CLOCKS >= BLANK_CLOCKS + 8)
+    if end >= line * CLOCKS + BLANK_CLOCKS + 8:
         m.blanks = 0
-        return
-    if m.dirty:
-        refresh(m)
+
+
+def draw_band(m: Machine, begin: Int, end: Int) -> None:
+    """Draw a band: the rest of a line, whole lines, the start of a line."""
+    latches = ALL_LATCHES & ~m.collisions
+    is_above_field = m.draws == DRAW_FIELD and end < CLOCKS * (TOP + FIELD_TOP)
+    if m.draws == 0 or is_above_field:
+        if m.tia[VBLANK] & 2 or shows_playfield_alone(m):
+            latches = 0
+        if latches:
+            if m.dirty & STALE:
+                m.dirty &= ALL_OBJECTS
+                m.on = objects_switched_on(m)
+            latches &= LATCHES_AMONG[m.on & ALL_OBJECTS]
+        if latches:
+            needed = m.dirty & objects_of(latches)
+            if needed:
+                refresh(m, needed)
+        if latches & m.meets == 0:
+            if m.blanks:
+                end_blanks(m, begin, end)
+            return
+    elif m.dirty & ALL_OBJECTS:
+        refresh(m, m.dirty & ALL_OBJECTS)
+    latches &= m.meets
     line = begin // CLOCKS
     x0 = max(begin % CLOCKS - BLANK_CLOCKS, 0)
     last = end // CLOCKS
     x1 = max(end % CLOCKS - BLANK_CLOCKS, 0)
     if line < last:
         if x0:
-            draw_lines(m, line, x0, WIDTH, 1)
+            draw_lines(m, line, x0, WIDTH, 1, latches)
             line += 1
         if line < last:
-            draw_lines(m, line, 0, WIDTH, last - line)
+            draw_lines(m, line, 0, WIDTH, last - line, latches)
         x0 = 0
-    draw_lines(m, last, x0, x1, 1)
+    draw_lines(m, last, x0, x1, 1, latches)
 
 
-def draw_lines(m: Machine, line: Int, x0: Int, x1: Int, count: Int) -> None:
-    """Draw a part of a line, or several equal whole lines."""
+def draw_lines(m: Machine, line: Int, x0: Int, x1: Int, count: Int, latches: Int) -> None:
+    """Draw a part of a line, or several equal whole lines; some latches may be set by it."""
     if x1 <= x0:
         return
-    if m.objects & (m.objects - 1) != 0 and m.tia[VBLANK] & 2 == 0:
-        find_collisions(m, columns(x0, x1))
+    if latches & ~m.collisions != 0 and m.tia[VBLANK] & 2 == 0:
+        find_collisions(m, columns(x0, x1), latches & ~m.collisions)
     if m.draws == DRAW_PICTURE:
         paint(m, line - TOP, x0, x1, count)
     elif m.draws == DRAW_FIELD:
         draw_field(m, line - TOP, x0, x1, count)
-    if x1 == WIDTH:
+    if x0 < 8 and x1 >= 8:
         m.blanks = 0
 
 
-def find_collisions(m: Machine, where: Wide) -> None:
-    """Set the latches of objects that overlap in these columns."""
-    first = m.objects
-    while first:
-        a = lowest_bit(first)
-        first &= first - 1
-        mask = m.mask[a] & where
-        second = first
-        while second:
-            b = lowest_bit(second)
-            second &= second - 1
-            if m.collisions & COLLISION[a][b] == 0 and mask & m.mask[b] != 0:
-                m.collisions |= COLLISION[a][b]
+def find_collisions(m: Machine, where: Wide, latches: Int) -> None:
+    """Set those of the latches whose objects overlap in these columns."""
+    while latches:
+        k = lowest_bit(latches)
+        latches &= latches - 1
+        if m.mask[FIRST_OF_PAIR[k]] & m.mask[SECOND_OF_PAIR[k]] & where != 0:
+            m.collisions |= 1 << k
+    m.cares = objects_of(ALL_LATCHES & ~m.collisions)
 
 
 @inline
@@ -235,6 +349,7 @@ def colour_of(m: Machine, o: Int, is_right: Int) -> Int:
 def paint(m: Machine, row: Int, x0: Int, x1: Int, count: Int) -> None:
     """Paint the objects into the picture from back to front, and copy equal rows."""
     at = row * WIDTH
+    where = columns(x0, x1)
     if m.tia[VBLANK] & 2:
         fill(m.picture, at + x0, 0, x1 - x0)
     else:
@@ -242,23 +357,14 @@ def paint(m: Machine, row: Int, x0: Int, x1: Int, count: Int) -> None:
         for k in range(5, -1, -1):
             o = _FRONT_TO_BACK[m.tia[CTRLPF] >> 2 & 1][k]
             if m.objects >> o & 1:
-                if x0 < 80:
-                    paint_runs(m, at, m.mask[o] & columns(x0, min(x1, 80)), colour_of(m, o, 0))
-                if x1 > 80:
-                    paint_runs(m, at, m.mask[o] & columns(max(x0, 80), x1), colour_of(m, o, 1))
+                pixels = m.mask[o] & where
+                blend(m.picture, at, pixels, colour_of(m, o, 0))
+                if o == PLAYFIELD and m.tia[CTRLPF] & 6 == 2:
+                    blend(m.picture, at, pixels & ~_LEFT_HALF, colour_of(m, o, 1))
     for k in range(1, count):
         copy(m.picture, at + k * WIDTH, at, WIDTH)
     if m.blanks != 0 and x0 < 8:  # in the first row only
         fill(m.picture, at + x0, 0, min(x1, 8) - x0)
-
-
-def paint_runs(m: Machine, at: Int, pixels: Wide, colour: Int) -> None:
-    """Paint pixels of a row, run by run."""
-    while pixels != 0:
-        x = lowest_bit(pixels)
-        length = lowest_bit(~(pixels >> x))
-        fill(m.picture, at + x, colour, length)
-        pixels &= ~columns(x, x + length)
 
 
 def draw_field(m: Machine, row: Int, x0: Int, x1: Int, count: Int) -> None:

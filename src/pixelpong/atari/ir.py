@@ -30,6 +30,23 @@ declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 """
 
 
+def _make_blend() -> str:
+    """The function behind `blend`: three vectors, each a choice between old bytes and the new."""
+    lines = [f"define internal void @blend(ptr %row, {WIDE} %mask, i8 %byte) nounwind {{"]
+    for k, n in ((0, 64), (64, 64), (128, 32)):
+        kind = f"<{n} x i8>"
+        lines.append(f"""  %a{k} = lshr {WIDE} %mask, {k}
+  %b{k} = trunc {WIDE} %a{k} to i{n}
+  %m{k} = bitcast i{n} %b{k} to <{n} x i1>
+  %p{k} = getelementptr i8, ptr %row, i64 {k}
+  %o{k} = load {kind}, ptr %p{k}, align 1
+  %c{k} = insertelement {kind} poison, i8 %byte, i32 0
+  %v{k} = shufflevector {kind} %c{k}, {kind} poison, <{n} x i32> zeroinitializer
+  %r{k} = select <{n} x i1> %m{k}, {kind} %v{k}, {kind} %o{k}
+  store {kind} %r{k}, ptr %p{k}, align 1""")
+    return "\n".join([*lines, "  ret void", "}", ""])
+
+
 class Value(NamedTuple):
     """A value, or a place in memory: its type, and its name, number or address."""
 
@@ -48,24 +65,37 @@ class Program:
     """Functions, constants and tables that are compiled together."""
 
     machine: np.dtype[Any]  # the record that ``m.name`` refers to
+    given: dict[str, int] = field(default_factory=dict)  # constants that differ from the source's
+    # What another program defines, which is linked to this one: constants and tables by name, with
+    # the type of an element; and whether that has the functions too, but for those to inline.
+    outside: dict[str, str] = field(default_factory=dict)
+    is_linked: bool = False
+    has_functions: bool = True
     names: dict[str, Any] = field(default_factory=dict)  # constants and tables of the source
     # For each function its parameters by name, with their types, and the type of the result.
     signatures: dict[str, tuple[dict[str, str], str]] = field(default_factory=dict)
     functions: list[str] = field(default_factory=list)  # as IR
     _tables: dict[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.names.update(self.given)
+
     def declare(self, name: str, parameters: dict[str, str], result: str) -> None:
         """Declare a function before it is added."""
         self.signatures[name] = parameters, result
 
     def add_names(self, names: dict[str, Any]) -> None:
-        """Add constants and tables; a name must mean the same in all modules."""
+        """Add constants and tables; a name must mean the same in all modules, unless it is given."""
         for name, value in names.items():
-            if isinstance(value, int | tuple):
+            if isinstance(value, int | tuple) and name not in self.given:
                 assert self.names.setdefault(name, value) == value, f"two constants {name}"
 
     def table(self, name: str) -> tuple[str, int]:
         """Add a tuple of numbers or of tuples; return the elements' type and a row's length."""
+        if name in self.outside and name not in self.names:
+            kind = self.outside[name]
+            self._tables[name] = f"@{self.symbol(name)} = external constant {kind}"
+            return kind, 1
         value = self.names[name]
         row = len(value[0]) if isinstance(value[0], tuple) else 1
         flat = [x for each in value for x in each] if row > 1 else value
@@ -73,16 +103,42 @@ class Program:
             raise SyntaxError(f"{name}: a table's numbers have 32 bits and no sign")
         kind = next(k for k, bits in (("i8", 8), ("i16", 16), (INT, 32)) if max(flat) < 1 << bits)
         items = ", ".join(f"{kind} {x}" for x in flat)
-        kept = f"@{name} = private unnamed_addr constant [{len(flat)} x {kind}] [{items}]"
+        linkage = "private unnamed_addr "
+        if name in self.outside:
+            linkage, kind = "", self.outside[name]
+            items = ", ".join(f"{kind} {x}" for x in flat)
+        kept = f"@{self.symbol(name)} = {linkage}constant [{len(flat)} x {kind}] [{items}]"
         self._tables[name] = kept
         return kind, row
 
+    def symbol(self, name: str) -> str:
+        """The name of a function or table in IR; what is linked must not be called as in C."""
+        is_own = self.is_linked and (name in self.signatures or name in self.outside)
+        return f"atari.{name}" if is_own else name
+
+    def constant_outside(self, name: str) -> str | None:
+        """The symbol of a constant that another program defines."""
+        if name not in self.outside or name in self.names or self.outside[name] != INT:
+            return None
+        self._tables[name] = f"@{self.symbol(name)} = external constant {INT}"
+        return self.symbol(name)
+
+    def define_outside(self) -> None:
+        """Add the tables and constants that the other program lacks."""
+        for name, kind in self.outside.items():
+            if kind == INT:
+                self._tables[f"{name} "] = (
+                    f"@{self.symbol(name)} = constant {INT} {self.names[name]}"
+                )
+            else:
+                self.table(name)
+
     def to_ir(self) -> str:
         """The whole program as IR."""
-        return "\n".join([*self._tables.values(), *self.functions, _DECLARATIONS])
+        return "\n".join([*self._tables.values(), *self.functions, _make_blend(), _DECLARATIONS])
 
 
-_BUILT_IN = ("wide", "min", "max", "lowest_bit", "rounds_that_meet", "fill", "copy")
+_BUILT_IN = ("wide", "min", "max", "lowest_bit", "rounds_that_meet", "fill", "copy", "blend")
 
 ARITHMETIC: dict[type, tuple[str, Callable[[int, int], int]]] = {
     ast.Add: ("add", operator.add),
@@ -181,6 +237,8 @@ class Expressions:
             return self._get_variable(name)
         if name in self._pointers:
             return Value(POINTER, f"%{name}")
+        if symbol := self._program.constant_outside(name):
+            return Value(INT, self._new(f"load {INT}, ptr @{symbol}"))
         number = self._program.names.get(name)
         return constant(int(number)) if isinstance(number, int) else None
 
@@ -253,7 +311,9 @@ class Expressions:
         if row > 1:
             index = self._binary(ast.Mult, index, constant(row))
             index = self._binary(ast.Add, index, self._value(indices[1]))
-        return Value(kind, self._element(f"@{node.id}", int(kind[1:]) // 8, index))
+        return Value(
+            kind, self._element(f"@{self._program.symbol(node.id)}", int(kind[1:]) // 8, index)
+        )
 
     def _field(self, machine: str, name: str, indices: list[ast.expr]) -> Value:
         """Find a field of the record; 64-bit words are the parts of one wide number."""
@@ -326,9 +386,11 @@ class Expressions:
                 return self._rounds_that_meet(*given)
             case "fill" | "copy":
                 return self._move_bytes(name, *given)
+            case "blend":
+                return self._blend(*given)
         parameters, result = self._program.signatures[name]
         pairs = zip(parameters.values(), given, strict=True)
-        call = f"call {result} @{name}({', '.join(f'{k} {self._to(k, v)}' for k, v in pairs)})"
+        call = f"call {result} @{self._program.symbol(name)}({', '.join(f'{k} {self._to(k, v)}' for k, v in pairs)})"
         if result != NOTHING:
             return Value(result, self._new(call))
         self._put(call)
@@ -348,6 +410,12 @@ class Expressions:
         masked = self._new(f"and {lanes} {bytes_}, {spread(mask)}")
         met = self._new(f"icmp eq {lanes} {masked}, zeroinitializer")
         return Value(WIDE, self._new(f"bitcast <{WIDE_BITS} x i1> {met} to {WIDE}"))
+
+    def _blend(self, array: Value, at: Value, mask: Value, value: Value) -> Value:
+        row, byte = self._element(str(array.name), 1, at), self._to("i8", value)
+        bits = self._to(WIDE, mask)
+        self._put(f"call void @blend(ptr {row}, {WIDE} {bits}, i8 {byte})")
+        return Value(NOTHING, "")
 
     def _move_bytes(self, name: str, array: Value, to: Value, what: Value, count: Value) -> Value:
         assert array.kind == POINTER

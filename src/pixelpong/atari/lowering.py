@@ -12,16 +12,24 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from types import ModuleType
 
 from pixelpong.atari import ir
 from pixelpong.atari.ir import BOOL, INT, NOTHING, POINTER, Program, Value, constant
 
 
-def lower_module(program: Program, module: ModuleType, exports: Sequence[str] = ()) -> None:
-    """Add a module's functions and constants; `exports` can be called from outside."""
-    program.add_names(vars(module))
+def lower_module(
+    program: Program,
+    module: ModuleType,
+    exports: Sequence[str] = (),
+    outside: Container[str] = (),
+) -> None:
+    """Add a module's functions and constants; `exports` can be called from outside.
+
+    Names in `outside` are not the module's, but another program's.
+    """
+    program.add_names({name: each for name, each in vars(module).items() if name not in outside})
     own = [
         each
         for each in vars(module).values()
@@ -34,7 +42,13 @@ def lower_module(program: Program, module: ModuleType, exports: Sequence[str] = 
     for function in own:
         (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
         assert isinstance(tree, ast.FunctionDef)
-        attribute = "alwaysinline" if hasattr(function, "is_inline") else "noinline"
+        is_inline = hasattr(function, "is_inline")
+        attribute = "alwaysinline" if is_inline else "noinline"
+        if not program.has_functions and not is_inline and tree.name not in exports:
+            kinds, result = program.signatures[tree.name]
+            listed = ", ".join(kinds.values())
+            program.functions.append(f"declare {result} @{program.symbol(tree.name)}({listed})")
+            continue
         lowering = Lowering(program, tree.name, attribute, is_exported=tree.name in exports)
         lowering.body(tree.body)
         lowering.close()
@@ -49,8 +63,10 @@ class Lowering(ir.Expressions):
         super().__init__(program, name)
         parameters, self._result = program.signatures[name]
         listed = ", ".join(f"{kind} noundef %{each}" for each, kind in parameters.items())
-        linkage = "" if is_exported else "internal "
-        self._head = f"define {linkage}{self._result} @{name}({listed}) nounwind {attribute} {{"
+        is_shared = program.is_linked and attribute != "alwaysinline"
+        linkage = "" if is_exported or is_shared else "internal "
+        symbol = name if is_exported else program.symbol(name)
+        self._head = f"define {linkage}{self._result} @{symbol}({listed}) nounwind {attribute} {{"
         self._pointers = {each for each, kind in parameters.items() if kind == POINTER}
         for each, kind in parameters.items():
             if kind != POINTER:

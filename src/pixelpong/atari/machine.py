@@ -14,15 +14,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-# A frame has 262 lines. The picture is ROWS of them, from line TOP on, WIDTH pixels each.
-TOP, ROWS, WIDTH = 34, 210, 160
+# A frame has 262 lines. The picture is ROWS of them, from line TOP on, WIDTH pixels each. A frame
+# that is longer than MAX_LINES ends at the next write to the TIA. European cartridges have others.
+TOP, ROWS, WIDTH, MAX_LINES = 34, 210, 160, 290
+MOST_ROWS = 250  # of any cartridge
 # The field: every second pixel of every second row of the picture, starting at row FIELD_TOP.
 FIELD_TOP, FIELD_SIZE = 35, 80
 
 STATE = np.dtype(
     [
         # The processor (6507): its position in the code, and in the line's 76 cycles.
-        ("pc", "<u2"),  # offset in the cartridge, 0 … 0x7FF
+        ("pc", "<u2"),
         ("cycle", "<i2"),
         ("a", "u1"),
         ("x", "u1"),
@@ -47,25 +49,54 @@ STATE = np.dtype(
         ("blanks", "u1"),  # 1 if HMOVE blanks the left of the next line drawn
         # A read of latch CXM0P + k returns bit 2k as its bit 7, and bit 2k + 1 as its bit 6.
         ("collisions", "<u2"),
+        # From here on all is 0 in Pong. First what a frame leaves to the next one.
+        ("begun", "<i4"),  # the cycle in which an unfinished frame continues, 0 if a new one begins
+        (
+            "vsync_end",
+            "<i4",
+        ),  # before this cycle the end of VSYNC ends no frame; 0: it has not begun
+        ("hmove_age", "u1"),  # cycles since HMOVE, 0 if it was long ago
+        ("timer_read", "u1"),  # 1 if the timer was read after it ran out
+        ("timer_reset", "<i4"),  # when
+        ("directions", "u1"),  # of the pins of SWCHA
+        ("hidden", "u1"),  # bit p: the first copy of player p is hidden to the line's end
+        ("late_mirror", "u1"),  # 1 if CTRLPF's bit 0 counts from the next line on only
+        ("stars", "u1"),  # 1 while missile 0 moves in every line, as the stars of "Cosmic Ark" do
+        ("star", "u1"),
+        ("star_form", "u1"),  # 1 if it is wider, 2 if it is hidden
+        # The cartridge: the part of the ROM in each quarter of its addresses, in kB; its memory.
+        ("banks", "u1", 4),
+        ("extra_ram", "u1", 128),
     ]
 )
-"""The state between two frames: 220 bytes, little-endian, without gaps."""
+"""The state between two frames: 373 bytes, little-endian, without gaps."""
 
 MACHINE = np.dtype(
     [
         *STATE.descr,
         # The state before the current frames, restored if they stop.
         ("before", "u1", STATE.itemsize),
+        ("before_frame", "u1", STATE.itemsize),
         # The inputs of the frame, and its outcome.
         ("draws", "<i4"),  # what is drawn: DRAW_NOTHING, DRAW_FIELD, DRAW_PICTURE
         ("stop", "<i4"),  # 0 while the frame runs, then one of the codes below
-        ("vsync_end", "<i4"),  # cycle before which the end of VSYNC does not end the frame
+        ("now", "<i4"),  # the cycle, while one part of the processor hands over to another
+        ("left", "<i4"),  # instructions until ALE abandons the frame
+        ("hmove_at", "<i4"),  # cycle of the last HMOVE
+        ("mirrors", "u1"),  # whether the right half of the playfield is mirrored in this line
         ("charged", "<i4", 4),  # cycles until the paddles' capacitors are charged
         ("swcha", "u1"),  # the buttons, a bit each, 0 while pressed
         ("swchb", "u1"),  # RESET, SELECT and the other switches
+        ("fire", "u1", 2),  # bit 7 of INPT4 and INPT5, the joysticks' buttons, 0 while pressed
         # Drawing: everything is drawn up to `drawn`, in colour clocks since the frame's start.
         ("objects", "u1"),  # bit o: object o has a pixel in the line
         ("dirty", "u1"),  # bit o: its mask is out of date
+        ("on", "u1"),  # bit o: it has a pixel somewhere
+        ("meets", "<u2"),  # latches of the pairs of objects that overlap somewhere in the line
+        (
+            "cares",
+            "u1",
+        ),  # bit o: while nothing is shown, o matters to a latch that may still be set
         ("drawn", "<i4"),
         ("mask", "<u8", (6, 3)),  # pixels of each object in a line, bit x for column x
         # For the hints of a cartridge: the rounds left of a loop; those in which the playfield
@@ -74,24 +105,27 @@ MACHINE = np.dtype(
         ("playfield_rounds", "<u8", 3),
         ("playfield_at", "<u2", 4),
         ("field", "<u8", (FIELD_SIZE, 2)),  # bit x of row y: something is drawn there
-        ("picture", "u1", ROWS * WIDTH),  # palette indices
+        ("picture", "u1", MOST_ROWS * WIDTH),  # palette indices
     ]
 )
-"""The whole record, 35 kB."""
+"""The whole record, 41 kB."""
 
 STATE_SIZE = STATE.itemsize
-BEFORE = MACHINE.fields["before"][1]  # type: ignore[index]  # the offset of the copy
+BEFORE = MACHINE.fields["before"][1]  # type: ignore[index]  # the offsets of the copies
+BEFORE_FRAME = MACHINE.fields["before_frame"][1]  # type: ignore[index]
 
 DRAW_NOTHING, DRAW_FIELD, DRAW_PICTURE = range(3)
 
-# Why a frame stopped: it was complete (the first), or something was not covered.
-FRAME_DONE, NOT_TRANSLATED, TOO_LONG, TIMER_RAN_OUT, NOT_IMPLEMENTED = range(1, 6)
+# Why a frame stopped: it was complete (the first), or something was not covered. The last two stay
+# inside: the frame is long, so its instructions are counted; they were 25,000, and ALE goes on later.
+FRAME_DONE, NOT_IMPLEMENTED, LONG_FRAME, TOO_MANY = range(1, 5)
 
 # A paddle's knob, in ohm: its initial position, its ends, how far a press turns it in a frame.
 # Source: ALE, PADDLE_MIN, PADDLE_MAX, PADDLE_DELTA; the centre is half the sum.
 PADDLE_CENTRE, PADDLE_LOWEST, PADDLE_HIGHEST, PADDLE_TURN = 408_823, 27_450, 790_196, 23_000
 
-MAX_CYCLES = 76 * 290  # a longer frame is abandoned, as in ALE; 262 lines are usual
+INSTRUCTIONS = 25_000  # of a frame, at most, before ALE returns in the middle of it
+FAR = 1 << 29  # a cycle that never comes
 
 
 def make_machine() -> NDArray[np.void]:

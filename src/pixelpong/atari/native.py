@@ -18,7 +18,7 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +42,14 @@ class NativeCode:
         key: bytes,
         make_ir: Callable[[], str],
         folder: Path | None = None,
+        others: Sequence[tuple[bytes, Callable[[], str]]] = (),
+        *,
+        is_quick: bool = False,
     ) -> None:
         """Take the machine code from the cache, or compile it.
 
-        `key` identifies everything the IR depends on.
+        `key` identifies everything the IR depends on. `others` are keys and IR of what is linked to
+        it. With `is_quick` only the passes run that pay for code that is run once in a frame.
         """
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
@@ -55,21 +59,31 @@ class NativeCode:
         target = llvm.Target.from_triple(triple).create_target_machine(
             cpu=processor, features=features, opt=CODE_LEVEL, jit=True
         )
-        parts = (key.hex(), llvmlite.__version__, triple, processor, features, str(LEVEL))
-        name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:40]
         folder = folder or cache_folder()
-        path = folder and folder / f"{name}.machine"
+        self.was_kept = True
         with _making:
-            code = path and _read(path)
-            self.was_kept = code is not None
-            if code is None:
-                code = _compile(make_ir(), triple, target)
-                if path is not None:
-                    _keep(path, code)
+            codes = []
+            for each, make, quick in (
+                (key, make_ir, is_quick),
+                *((*other, False) for other in others),
+            ):
+                parts = (each.hex(), llvmlite.__version__, triple, processor, features, str(LEVEL))
+                name = hashlib.sha256("\n".join((*parts, "quick" * quick)).encode()).hexdigest()[
+                    :40
+                ]
+                path = folder and folder / f"{name}.machine"
+                code = path and _read(path)
+                if code is None:
+                    self.was_kept = False
+                    code = _compile(make(), triple, target, is_quick=quick)
+                    if path is not None:
+                        _keep(path, code)
+                codes.append(code)
             empty = llvm.parse_assembly("")
             empty.triple = triple
             self._engine = llvm.create_mcjit_compiler(empty, target)
-            self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+            for code in codes:
+                self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
             self._engine.finalize_object()
 
     def address(self, name: str) -> int:
@@ -85,18 +99,31 @@ class NativeCode:
         return function
 
 
-def _compile(ir: str, triple: str, target: Any) -> bytes:
+def _compile(ir: str, triple: str, target: Any, *, is_quick: bool = False) -> bytes:
     """Compile a module to machine code, as an object file."""
     module = llvm.parse_assembly(ir)
     module.triple, module.data_layout = triple, str(target.target_data)
     module.verify()
     tuning = llvm.create_pipeline_tuning_options(LEVEL)
     tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_unrolling = False
-    llvm.create_pass_builder(target, tuning).getModulePassManager().run(
-        module, llvm.create_pass_builder(target, tuning)
-    )
+    builder = llvm.create_pass_builder(target, tuning)
+    passes = _quick_passes() if is_quick else builder.getModulePassManager()
+    passes.run(module, llvm.create_pass_builder(target, tuning))
     code: bytes = target.emit_object(module)
     return code
+
+
+def _quick_passes() -> Any:
+    """The passes without which code is slow; they take a fifth of the time that LEVEL 1 takes."""
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_sroa_pass()
+    passes.add_sccp_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_dead_store_elimination_pass()
+    return passes
 
 
 def cache_folder() -> Path | None:

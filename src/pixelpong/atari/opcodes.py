@@ -4,7 +4,8 @@ It has three registers of eight bits (A, X, Y), a stack pointer, a program count
 (negative), V (overflow), Z (zero), C (carry), I and D. An instruction is one byte, the opcode, and
 up to two more; its addressing mode says how these give the operand.
 
-Only documented instructions are listed. Source: MCS6500 Family Programming Manual (MOS, 1976).
+Undocumented instructions are listed if cartridges use them; most do what two documented ones do.
+Source: MCS6500 Family Programming Manual (MOS, 1976); for the undocumented ones ALE, by tests.
 """
 
 from __future__ import annotations
@@ -66,8 +67,30 @@ SED imp F8 2  SEI imp 78 2  TAX imp AA 2  TAY imp A8 2  TSX imp BA 2  TXA imp 8A
 TYA imp 98 2
 """
 
-WRITES = ("STA", "STX", "STY")  # these only write
-CHANGES = ("ASL", "DEC", "INC", "LSR", "ROL", "ROR")  # these read and write back
+_UNDOCUMENTED = """
+LAX zp A7 3  zpy B7 4  abs AF 4  aby BF 4  izx A3 6  izy B3 5
+SAX zp 87 3  zpy 97 4  abs 8F 4  izx 83 6
+DCP zp C7 5  zpx D7 6  abs CF 6  abx DF 7  aby DB 7  izx C3 8  izy D3 8
+ISB zp E7 5  zpx F7 6  abs EF 6  abx FF 7  aby FB 7  izx E3 8  izy F3 8
+SLO zp 07 5  zpx 17 6  abs 0F 6  abx 1F 7  aby 1B 7  izx 03 8  izy 13 8
+RLA zp 27 5  zpx 37 6  abs 2F 6  abx 3F 7  aby 3B 7  izx 23 8  izy 33 8
+SRE zp 47 5  zpx 57 6  abs 4F 6  abx 5F 7  aby 5B 7  izx 43 8  izy 53 8
+RRA zp 67 5  zpx 77 6  abs 6F 6  abx 7F 7  aby 7B 7  izx 63 8  izy 73 8
+NOP imp 1A 2  imp 3A 2  imp 5A 2  imp 7A 2  imp DA 2  imp FA 2
+NOP imm 80 2  imm 82 2  imm 89 2  imm C2 2  imm E2 2  zp 04 3  zp 44 3  zp 64 3
+NOP zpx 14 4  zpx 34 4  zpx 54 4  zpx 74 4  zpx D4 4  zpx F4 4
+NOP abs 0C 4  abx 1C 4  abx 3C 4  abx 5C 4  abx 7C 4  abx DC 4  abx FC 4
+ANC imm 0B 2  imm 2B 2
+ASR imm 4B 2
+SBX imm CB 2
+SBC imm EB 2
+"""
+
+WRITES = ("STA", "STX", "STY", "SAX")  # these only write
+# These read and write back.
+CHANGES = (
+    "ASL", "DEC", "INC", "LSR", "ROL", "ROR", "DCP", "ISB", "SLO", "RLA", "SRE", "RRA",
+)  # fmt: skip
 
 
 class Opcode(NamedTuple):
@@ -91,4 +114,14 @@ def _read_tables() -> dict[int, Opcode]:
     return opcodes
 
 
-OPCODES = _read_tables()
+def _read_undocumented() -> dict[int, Opcode]:
+    opcodes = {}
+    for line in _UNDOCUMENTED.strip().splitlines():
+        name, *words = line.split()
+        for mode, code, cycles in zip(words[::3], words[1::3], words[2::3], strict=True):
+            opcodes[int(code, 16)] = Opcode(name, mode, int(cycles))
+    return opcodes
+
+
+DOCUMENTED = _read_tables()
+OPCODES = {**DOCUMENTED, **_read_undocumented()}

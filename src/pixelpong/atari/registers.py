@@ -19,6 +19,7 @@ HMOVE, HMCLR, CXCLR = 0x2A, 0x2B, 0x2C
 # The objects, as bits of `objects` and `dirty`.
 PLAYFIELD, PLAYER0, PLAYER1, MISSILE0, MISSILE1, BALL = 0, 1, 2, 3, 4, 5
 ALL_OBJECTS = 0b111111
+STALE = 1 << 6  # of `dirty`: it must be asked again which objects have any pixels
 
 CLOCKS = 228  # colour clocks of a line
 BLANK_CLOCKS = 68  # of a line, before its first pixel
@@ -33,20 +34,38 @@ MEANING = make_table(
     },
 )  # fmt: skip
 
+# Registers to which a value can be written again without any effect.
+IS_PLAIN = make_table(
+    64, 0,
+    dict.fromkeys(
+        (
+            VBLANK, *range(COLUP0, COLUBK + 1), REFP0, REFP0 + 1, PF0, PF1, PF2, ENAM0, ENAM1,
+            ENABL, HMP0, HMP0 + 1, HMP0 + 3, HMBL, *range(VDELP0, RESMP1 + 1),
+        ),
+        1,
+    ),
+)  # fmt: skip
+
 # The objects whose pixels a write to a register may change.
 CHANGES_OBJECTS = make_table(
     64, 0,
     {
         NUSIZ0: 1 << PLAYER0 | 1 << MISSILE0, NUSIZ1: 1 << PLAYER1 | 1 << MISSILE1,
         CTRLPF: 1 << PLAYFIELD | 1 << BALL, REFP0: 1 << PLAYER0, REFP0 + 1: 1 << PLAYER1,
-        ENAM0: 1 << MISSILE0, ENAM1: 1 << MISSILE1, ENABL: 1 << BALL,
-        PF0: 1 << PLAYFIELD, PF1: 1 << PLAYFIELD, PF2: 1 << PLAYFIELD,
-        VDELP0: 1 << PLAYER0, VDELP1: 1 << PLAYER1, VDELBL: 1 << BALL,
-        RESMP0: 1 << MISSILE0, RESMP1: 1 << MISSILE1,
+        ENAM0: 1 << MISSILE0 | STALE, ENAM1: 1 << MISSILE1 | STALE, ENABL: 1 << BALL | STALE,
+        **dict.fromkeys((PF0, PF1, PF2), 1 << PLAYFIELD | STALE), VDELBL: 1 << BALL | STALE,
+        VDELP0: 1 << PLAYER0 | STALE, VDELP1: 1 << PLAYER1 | STALE,
+        RESMP0: 1 << MISSILE0 | STALE, RESMP1: 1 << MISSILE1 | STALE,
         **{RESP0 + each: 1 << PLAYER0 + each for each in range(5)},
     },
 )  # fmt: skip
 
 # Clocks until a write to a register takes effect; for PF0, PF1, PF2 by the cycle's low bits.
-DELAY = make_table(64, 0, {NUSIZ0: 8, NUSIZ1: 8, REFP0: 1, REFP0 + 1: 1})
+DELAY = make_table(
+    64, 0,
+    {
+        VBLANK: 1, NUSIZ0: 8, NUSIZ1: 8, REFP0: 1, REFP0 + 1: 1, RESP0 + 2: 8, RESP0 + 3: 8,
+        GRP0: 1, GRP1: 1,
+    },
+)  # fmt: skip
 PLAYFIELD_DELAY = (4, 5, 2, 3)

@@ -11,24 +11,31 @@ halts the processor until the next line begins, which keeps programs in step wit
 ends when the program clears VSYNC, after 262 lines in Pong. 210 of them are shown (`TOP`, `ROWS`).
 
 A write that changes nothing costs one comparison. Before any other write, everything up to the
-beam is drawn (`pixelpong.atari.drawing`).
+beam is drawn (`pixelpong.atari.drawing`), if anybody looks.
 
 In the functions, `t` is the cycle since the start of the line in which the frame began, and `bus`
-the last byte on the data bus. Not covered: sound, light pens, the first clocks of objects that move
-in the middle of a line. Written in typed Python. Source: see `pixelpong.atari.registers`.
+the last byte on the data bus. Not covered: sound, light pens. Written in typed Python. Source: see
+`pixelpong.atari.registers`; HMOVE was measured on ALE in all cycles and motions.
 """
 
 from __future__ import annotations
 
-from pixelpong.atari.drawing import draw_to
-from pixelpong.atari.machine import FRAME_DONE, NOT_IMPLEMENTED, WIDTH
+from pixelpong.atari.drawing import (
+    ALL_LATCHES,
+    COPIES,
+    draw_before,
+    draw_to,
+    objects_of,
+)
+from pixelpong.atari.machine import FAR, FRAME_DONE, MAX_LINES, WIDTH
 from pixelpong.atari.registers import *
 from pixelpong.atari.typed import Int, Machine, inline, make_table
 
-_MOVES_UNTIL = 3  # the last cycle of a line in which HMOVE moves objects the full distance
+HAS_COMBS = 1  # whether HMOVE blanks pixels; in some cartridges ALE does without
 
-# By the low bits of NUSIZx: the distance of a player's middle from its left edge, in columns.
+# By the low bits of NUSIZx: the distance of a player's middle from its left edge, and its width.
 _MIDDLE = make_table(8, 4, {5: 8, 7: 16})
+_SPREAD = make_table(8, 8, {5: 16, 7: 32})
 
 # Writes.
 
@@ -42,11 +49,33 @@ def strobed_position(t: Int, is_player: Int) -> Int:
     return (clock - BLANK_CLOCKS + 4 + is_player) % WIDTH
 
 
-def set_register(m: Machine, clock: Int, register: Int, value: Int) -> None:
+def set_register(m: Machine, t: Int, register: Int, value: Int) -> None:
     """Write a new value to a register of colours, shapes or switches, which ends the band."""
-    draw_to(m, clock)
+    delay = DELAY[register]
+    if register >= PF0 and register <= PF2:
+        delay = PLAYFIELD_DELAY[t & 3]
+    draw_before(m, 3 * t + delay, CHANGES_OBJECTS[register])
     m.dirty |= CHANGES_OBJECTS[register]
     m.tia[register] = value & MEANING[register]
+
+
+def set_size(m: Machine, t: Int, register: Int, value: Int) -> None:
+    """Write to NUSIZx, which also shows a hidden first copy again."""
+    p = register - NUSIZ0
+    is_star = m.star_form if p == 0 else 0
+    if m.tia[register] != value or m.hidden >> p & 1 or is_star:
+        set_register(m, t, register, value)
+        m.hidden &= ~(1 << p)
+        if p == 0:
+            m.star_form = 0
+
+
+def set_control(m: Machine, t: Int, value: Int) -> None:
+    """Write to CTRLPF; late in a line, the playfield is mirrored from the next line on."""
+    mirrors = value & 1 if t % 76 * 3 < BLANK_CLOCKS + 79 else m.mirrors
+    if m.tia[CTRLPF] != value or mirrors != m.mirrors:
+        set_register(m, t, CTRLPF, value)
+        m.mirrors = mirrors
 
 
 def set_player(m: Machine, t: Int, register: Int, value: Int) -> None:
@@ -61,50 +90,123 @@ def set_player(m: Machine, t: Int, register: Int, value: Int) -> None:
     if p == 1 and m.tia[VDELBL] and m.old_enabl != m.tia[ENABL]:
         dirty |= 1 << BALL
     if dirty:
-        draw_to(m, 3 * t + 1)
-        m.dirty |= dirty
+        draw_before(m, 3 * t + 1, dirty)
+        m.dirty |= dirty | STALE
     m.old_grp[q] = m.tia[GRP0 + q]
     if p == 1:
         m.old_enabl = m.tia[ENABL]
     m.tia[register] = value
 
 
+@inline
+def set_switch(m: Machine, t: Int, register: Int, value: Int) -> None:
+    """Write to ENAM0, ENAM1 or ENABL."""
+    if m.tia[VDELBL if register == ENABL else register - ENAM0 + RESMP0]:
+        m.tia[register] = value & 2  # hidden, or delayed until the next write to GRP1
+    else:
+        set_register(m, t, register, value)
+
+
 def set_lock(m: Machine, t: Int, register: Int, value: Int) -> None:
     """Write to RESMPx: hide a missile, or release it at its player's middle."""
-    draw_to(m, 3 * t)
     p = register - RESMP0
+    draw_before(m, 3 * t, CHANGES_OBJECTS[register])
     if value & 2 == 0:
         m.position[2 + p] = (m.position[p] + _MIDDLE[m.tia[NUSIZ0 + p] & 7]) % WIDTH
+        if p == 0:
+            m.star_form = 0
     m.dirty |= CHANGES_OBJECTS[register]
     m.tia[register] = value & 2
 
 
-def set_position(m: Machine, t: Int, register: Int) -> None:
-    """Write to RESPx, RESMx or RESBL: move an object to the beam."""
-    draw_to(m, 3 * t)
+def find_copy(m: Machine, p: Int, column: Int) -> Int:
+    """Where a column is: 1 inside a copy of a player, 2 in the four before one, else 0."""
+    size = m.tia[NUSIZ0 + p] & 7
+    found = 0
+    for k in range(3):
+        if COPIES[size][k] != 255:
+            gap = (column + WIDTH - (m.position[p] + COPIES[size][k]) % WIDTH) % WIDTH
+            if gap < 4:
+                found = 2
+            elif gap < 4 + _SPREAD[size]:
+                found = 1
+    return found
+
+
+def set_player_position(m: Machine, t: Int, p: Int) -> None:
+    """Write to RESPx: move a player to the beam; its first copy shows from the next line on."""
+    column = strobed_position(t, 1)
+    found = find_copy(m, p, column)
+    draw_before(m, 3 * t + 11 * (found == 1), 1 << PLAYER0 + p)  # a copy is drawn to its end
+    m.position[p] = column
+    m.hidden = m.hidden & ~(1 << p) | (found != 2) << p
+    m.dirty |= 1 << PLAYER0 + p
+
+
+def set_bar_position(m: Machine, t: Int, register: Int) -> None:
+    """Write to RESMx or RESBL: move a missile or the ball to the beam, shortly after HMOVE less."""
+    draw_before(m, 3 * t + DELAY[register], CHANGES_OBJECTS[register])
+    column = strobed_position(t, 0)
+    cycle = t % 76
+    since = t - m.hmove_at
+    if register == RESP0 + 2:
+        if since == 20 and cycle == 23:
+            column = 8
+        m.star_form = 0
+    elif since == 3 and cycle == 6:
+        column = 3
+    elif register == RESBL:
+        if since == 18 and cycle in (20, 23):
+            column = 10
+        elif since == 7 and cycle == 10:
+            column = 6
+        elif since == 6 and cycle == 9:
+            column = 5
     m.dirty |= CHANGES_OBJECTS[register]
-    m.position[register - RESP0] = strobed_position(t, register <= RESP1)
+    m.position[register - RESP0] = column
 
 
 def move_objects(m: Machine, t: Int) -> None:
     """Write to HMOVE: move each object by its HM register, −8 … 7 columns to the left.
 
-    This is the distance at the start of a line; later in the line, objects move less.
+    This is the distance at the start of a line. Later in the line, objects move less to the left,
+    or even to the right.
     """
-    motions = m.tia[HMP0] | m.tia[HMP0 + 1] | m.tia[HMP0 + 2] | m.tia[HMP0 + 3] | m.tia[HMBL]
-    if t % 76 > _MOVES_UNTIL and motions:
-        m.stop = NOT_IMPLEMENTED
-    draw_to(m, 3 * t)
+    draw_before(m, 3 * t, ALL_OBJECTS - (1 << PLAYFIELD))
+    cycle = t % 76
+    steps = 3 * cycle + 1 >> 2
+    dirty = m.hidden << PLAYER0 | (m.star_form != 0) << MISSILE0
     for k in range(5):
-        left = (m.tia[HMP0 + k] >> 4 ^ 8) - 8
-        m.position[k] = (m.position[k] + WIDTH - left) % WIDTH
-    m.blanks = 1
-    m.dirty |= ALL_OBJECTS - (1 << PLAYFIELD)
+        right = 8 - (m.tia[HMP0 + k] >> 4 ^ 8)
+        if cycle <= 20:
+            right = max(right, steps - 9)
+        elif cycle < 75:
+            right = min(0, right - steps + 47)
+        if right != 0:
+            m.position[k] = (m.position[k] + WIDTH + right) % WIDTH
+            dirty |= 1 << PLAYER0 + k
+    if cycle <= 20 or cycle == 75:
+        m.blanks = HAS_COMBS
+    m.hmove_at = t
+    m.stars = 0
+    m.star_form = 0
+    m.hidden = 0
+    m.dirty |= dirty & ALL_OBJECTS
+
+
+def set_motion(m: Machine, t: Int, register: Int, value: Int) -> None:
+    """Write to HMxx; at one moment after HMOVE, missile 0 then moves in every line."""
+    is_late = t == m.hmove_at + 21 and m.tia[register] == 0x70 and value & 0xF0 == 0x60
+    if register == HMP0 + 2 and is_late:
+        draw_to(m, 3 * t)
+        m.stars = 1
+        m.star = 0
+    m.tia[register] = value & 0xF0
 
 
 def set_blank(m: Machine, t: Int, value: Int) -> None:
     """Write to VBLANK: bit 1 darkens the picture, bit 7 keeps the paddles' capacitors empty."""
-    draw_to(m, 3 * t)
+    draw_to(m, 3 * t + DELAY[VBLANK])
     if value & 0x80:
         m.emptied = 1
     elif m.tia[VBLANK] & 0x80:
@@ -113,37 +215,51 @@ def set_blank(m: Machine, t: Int, value: Int) -> None:
     m.tia[VBLANK] = value
 
 
-@inline
+def clear_collisions(m: Machine, t: Int) -> None:
+    """Write to CXCLR."""
+    draw_before(m, 3 * t, ALL_OBJECTS)
+    m.collisions = 0
+    m.cares = objects_of(ALL_LATCHES)
+
+
+def write_vsync(m: Machine, t: Int, value: Int) -> None:
+    """Write to VSYNC: bit 1 announces the end of the frame, which comes once it is cleared."""
+    if value & 2:
+        m.vsync_end = t + 76
+    elif t >= m.vsync_end and m.stop == 0:
+        m.vsync_end = FAR
+        m.stop = FRAME_DONE
+    m.tia[VSYNC] = value
+
+
 def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
     """Write to a register, 0 to 0x3F; return the cycle after it, which is later after a halt."""
+    if t >= 76 * (MAX_LINES + 1) and m.stop == 0:
+        m.stop = FRAME_DONE
     if register == WSYNC:
         return (t + 75) // 76 * 76
+    if IS_PLAIN[register] and m.tia[register] == value & MEANING[register]:
+        return t
     if register >= HMP0 and register <= HMBL:
-        m.tia[register] = value & 0xF0
-    elif register >= RESP0 and register <= RESBL:
-        set_position(m, t, register)
-    elif register in (ENAM0, ENAM1) and m.tia[register - ENAM0 + RESMP0]:
-        m.tia[register] = value & 2  # hidden, so nothing changes, and the band need not end
-    elif register == ENABL and m.tia[VDELBL]:
-        m.tia[ENABL] = value & 2  # delayed until the next write to GRP1
-    elif register == GRP0:
-        if m.tia[GRP0] != value or m.old_grp[1] != m.tia[GRP1]:
-            set_player(m, t, register, value)
-    elif register == GRP1:
-        is_late = m.old_grp[0] != m.tia[GRP0] or m.old_enabl != m.tia[ENABL]
-        if m.tia[GRP1] != value or is_late:
-            set_player(m, t, register, value)
-    elif register >= NUSIZ0 and register <= RESMP1 and (register < AUDC0 or register > AUDV1):
-        if m.tia[register] != value & MEANING[register]:
-            if register >= PF0 and register <= PF2:
-                set_register(m, 3 * t + PLAYFIELD_DELAY[t & 3], register, value)
-            elif register >= RESMP0:
-                set_lock(m, t, register, value)
-            else:
-                set_register(m, 3 * t + DELAY[register], register, value)
+        set_motion(m, t, register, value)
+    elif register == RESP0 or register == RESP1:
+        set_player_position(m, t, register - RESP0)
+    elif register > RESP1 and register <= RESBL:
+        set_bar_position(m, t, register)
+    elif register >= ENAM0 and register <= ENABL:
+        set_switch(m, t, register, value)
+    elif register in (GRP0, GRP1):
+        set_player(m, t, register, value)
+    elif register in (NUSIZ0, NUSIZ1):
+        set_size(m, t, register, value)
+    elif register == CTRLPF:
+        set_control(m, t, value)
+    elif register in (RESMP0, RESMP1):
+        set_lock(m, t, register, value)
+    elif IS_PLAIN[register] and register != VBLANK:
+        set_register(m, t, register, value)
     elif register == VSYNC:
-        if (m.tia[VSYNC] | value) & 2:  # frames end only at instructions with VSYNC's own address
-            m.stop = NOT_IMPLEMENTED
+        write_vsync(m, t, value)
     elif register == VBLANK:
         set_blank(m, t, value)
     elif register == HMOVE:
@@ -152,31 +268,21 @@ def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
         for k in range(5):
             m.tia[HMP0 + k] = 0
     elif register == CXCLR:
-        draw_to(m, 3 * t)
-        m.collisions = 0
+        clear_collisions(m, t)
     return t
-
-
-def write_vsync(m: Machine, t: Int, value: Int) -> None:
-    """Write to VSYNC: bit 1 announces the end of the frame, which comes once it is cleared."""
-    if value & 2:
-        m.vsync_end = t + 76
-    elif m.tia[VSYNC] & 2 and t >= m.vsync_end and m.stop == 0:
-        m.stop = FRAME_DONE
-    m.tia[VSYNC] = value
 
 
 # Reads.
 
 
 def read_tia(m: Machine, t: Int, address: Int, bus: Int) -> Int:
-    """Read collisions or a paddle's capacitor; bits that the TIA does not drive are `bus`."""
+    """Read collisions, a paddle or a button; bits that the TIA does not drive are `bus`."""
     register = address & 15
     bus &= 0x3F
     if register >= 8 and register < 12:
         return bus | is_charged(m, t, register & 3) << 7
-    if register >= 12:  # INPT4 and INPT5, joystick buttons, are not pressed; the rest is unused
-        return bus | (register < 14) << 7
+    if register >= 12:
+        return bus | (m.fire[register & 1] & 0x80 if register < 14 else 0)
     draw_to(m, 3 * t)
     two = m.collisions >> 2 * register
     return (two & 1) << 7 | (two & 2) << 5 | bus
@@ -184,5 +290,6 @@ def read_tia(m: Machine, t: Int, address: Int, bus: Int) -> Int:
 
 @inline
 def is_charged(m: Machine, t: Int, paddle: Int) -> Int:
-    """Whether the capacitor of INPT0 … INPT3 has charged by now."""
-    return m.emptied == 0 and t - m.emptied_until > m.charged[paddle]
+    """Whether the capacitor of INPT0 … INPT3 has charged by now, or has no resistance."""
+    charge = m.charged[paddle]
+    return charge == 0 or (m.emptied == 0 and t - m.emptied_until > charge)

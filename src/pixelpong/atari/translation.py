@@ -1,21 +1,17 @@
-"""Translating a cartridge's instructions to one compiled function: ``run_frame(m)``.
+"""Translating a cartridge's instructions to one compiled function: ``run_translated(m)``.
 
 An emulator usually reads an instruction, decodes it, runs it, and goes to the next one. Here all
 decoding is done once. Each instruction becomes a line or two of typed Python that spell out operand
 and addressing mode; a branch becomes a jump to a label. All of it is compiled as one function. So
 the console's registers are registers of the real processor, and unused flags are never computed.
 
-Names in the lines: a x y s, the registers; n, whose bit 7 is the flag N; z, which is 0 if the flag
-Z is set; c v i, 0 or 1; t, the cycle; q, an address; r and w, intermediate values.
-
-Time: an instruction reads and writes in its last cycle, as in ALE. Every jump back checks whether
-the frame takes too long, so a frame always ends, whatever the machine's state.
+What is not found ahead, or is seldom and complicated, the interpreter runs: at ``handover``, pc is
+the instruction that runs next, and the function returns. Whether the frame takes too long is asked
+at every jump back, every return, and where else it may run for too long without, so it always ends,
+whatever the machine's state.
 
 The compiled function contains the cartridge's logic. It exists in memory and in the user's cache,
 never in the repository.
-
-Not covered: decimal arithmetic (SED), the addressing mode "(address, X)", pointers outside the
-memory. A machine that meets them, or jumps to an unknown place, stops and says why.
 """
 
 from __future__ import annotations
@@ -24,267 +20,356 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from pixelpong.atari import registers
-from pixelpong.atari.disassembly import SIZE, Instruction, disassemble, read_vector
-from pixelpong.atari.ir import NOTHING, POINTER, Program
-from pixelpong.atari.lowering import Lowering
-from pixelpong.atari.machine import MAX_CYCLES, NOT_IMPLEMENTED, NOT_TRANSLATED, ROWS, TOO_LONG, TOP
+from pixelpong.atari import registers as r
+from pixelpong.atari.disassembly import Cartridge, Instruction, Spot, disassemble
+from pixelpong.atari.instructions import (
+    CONDITIONS,
+    DIFFERENCE,
+    FLAGS,
+    OPERATIONS,
+    PAGE_COSTS,
+    SET_FLAGS,
+    SUM,
+    address_code,
+    instruction_code,
+    stored_value,
+)
+from pixelpong.atari.interpreter import begin, end
+from pixelpong.atari.ir import Program
+from pixelpong.atari.machine import MAX_LINES
 from pixelpong.atari.opcodes import CHANGES, WRITES
 
-_REGISTERS = ("a", "x", "y", "s")
-
-# The flags as one byte, as PHP pushes them. The flag D, decimal arithmetic, is not covered.
-_FLAGS = "(n & 128 | v << 6 | 0x30 | i << 2 | (z == 0) << 1 | c)"
-_SET_FLAGS = "n = {0}; z = {0} & 2 == 0; v = {0} >> 6 & 1; c = {0} & 1; i = {0} >> 2 & 1"
-_PULL_FLAGS = f"""s = s + 1 & 255; r = m.ram[s & 127]
-if r & 8: goto(not_covered)
-{_SET_FLAGS.format("r")}"""
-
-_BRANCH_IF = {
-    "BCC": "c == 0", "BCS": "c != 0", "BEQ": "z == 0", "BNE": "z != 0",
-    "BMI": "n & 128 != 0", "BPL": "n & 128 == 0", "BVC": "v == 0", "BVS": "v != 0",
+_LINES_LEFT = 14  # of the longest frame; they are interpreted
+_LIMIT = "if t > GUARD: goto(handover)"
+# Writes to the TIA: what a register calls for; {0} is the register, {1} the value.
+_SETTERS = {
+    **dict.fromkeys((r.NUSIZ0, r.NUSIZ1), "set_size(m, t, {0}, {1})"),
+    **dict.fromkeys((r.RESP0, r.RESP1), f"set_player_position(m, t, {{0}} - {r.RESP0})"),
+    **dict.fromkeys(range(r.RESP1 + 1, r.RESBL + 1), "set_bar_position(m, t, {0})"),
+    r.CTRLPF: "set_control(m, t, {1})", r.HMOVE: "move_objects(m, t)",
+    r.CXCLR: "clear_collisions(m, t)", r.HMP0 + 2: "set_motion(m, t, {0}, {1})",
+    r.HMCLR: "; ".join(f"m.tia[{k}] = 0" for k in range(r.HMP0, r.HMBL + 1)),
 }  # fmt: skip
-
-_ADD = "w = a + r + c; v = ((a ^ w) & (r ^ w)) >> 7 & 1; c = w >> 8; a = n = z = w & 255"
-
-_RETURN = "s = s + 2 & 255; pc = m.ram[s - 1 & 127] | m.ram[s & 127] << 8"
-# Jump to an address from memory, which may lie outside the cartridge.
-_GO_TO_PC = "if pc & 0xF800 != 0xF000: goto(unknown)\npc = pc & 0x7FF; goto(dispatch)"
-
-_STOPS = {"unknown": NOT_TRANSLATED, "too_long": TOO_LONG, "not_covered": NOT_IMPLEMENTED}
-_LIMIT = f"if t > {MAX_CYCLES}: goto(too_long)"
-
-# What an instruction does to registers and flags; {v} is its operand's value.
-_OPERATIONS = {
-    "LDA": "a = n = z = {v}", "LDX": "x = n = z = {v}", "LDY": "y = n = z = {v}",
-    "AND": "a = n = z = a & {v}", "ORA": "a = n = z = a | {v}", "EOR": "a = n = z = a ^ {v}",
-    "ADC": "r = {v}; " + _ADD, "SBC": "r = {v} ^ 255; " + _ADD,
-    "CMP": "w = a - {v}; c = w >= 0; n = z = w & 255",
-    "CPX": "w = x - {v}; c = w >= 0; n = z = w & 255",
-    "CPY": "w = y - {v}; c = w >= 0; n = z = w & 255",
-    "BIT": "n = {v}; v = n >> 6 & 1; z = a & n",
-    "INC": "n = z = {v} + 1 & 255", "DEC": "n = z = {v} - 1 & 255",
-    "ASL": "r = {v}; c = r >> 7; n = z = r << 1 & 255",
-    "LSR": "r = {v}; c = r & 1; n = z = r >> 1",
-    "ROL": "r = {v}; n = z = (r << 1 | c) & 255; c = r >> 7",
-    "ROR": "r = {v}; n = z = r >> 1 | c << 7; c = r & 1",
-    "INX": "x = n = z = x + 1 & 255", "DEX": "x = n = z = x - 1 & 255",
-    "INY": "y = n = z = y + 1 & 255", "DEY": "y = n = z = y - 1 & 255",
-    "TAX": "x = n = z = a", "TAY": "y = n = z = a", "TXA": "a = n = z = x",
-    "TYA": "a = n = z = y", "TSX": "x = n = z = s", "TXS": "s = x",
-    "CLC": "c = 0", "SEC": "c = 1", "CLV": "v = 0", "CLI": "i = 0", "SEI": "i = 1",
-    "CLD": "", "NOP": "",
-    "PHA": "t = write_inline(m, t, s, a); s = s - 1 & 255",
-    "PHP": f"t = write_inline(m, t, s, {_FLAGS}); s = s - 1 & 255",
-    "PLA": "s = s + 1 & 255; a = n = z = m.ram[s & 127]",
-    "PLP": _PULL_FLAGS,
+# The same, if the value is another one than before.
+_CHANGERS = {
+    **dict.fromkeys(range(r.COLUP0, r.COLUBK + 1), "set_register(m, t, {0}, {1})"),
+    **dict.fromkeys(range(r.PF0, r.PF2 + 1), "set_register(m, t, {0}, {1})"),
+    **dict.fromkeys(range(r.VDELP0, r.VDELBL + 1), "set_register(m, t, {0}, {1})"),
+    **dict.fromkeys((r.REFP0, r.REFP0 + 1), "set_register(m, t, {0}, {1})"),
+    **dict.fromkeys((r.ENAM0, r.ENAM1, r.ENABL), "set_switch(m, t, {0}, {1})"),
+    **dict.fromkeys((r.RESMP0, r.RESMP1), "set_lock(m, t, {0}, {1})"),
+    r.VBLANK: "set_blank(m, t, {1})",
 }  # fmt: skip
-
-# Bytes that an instruction pushes onto the stack, or pulls from it.
-_PUSHES = {"JSR": 2, "BRK": 3}
-_PULLS = {"RTS": 2, "RTI": 3, "PLA": 1, "PLP": 1}
-# These take one more cycle if the index moves the address into the next page of 256 bytes.
-_PAGE_COSTS = ("ADC", "SBC", "AND", "ORA", "EOR", "CMP", "LDA", "LDX", "LDY")
+_IGNORED = (r.RSYNC, *range(r.AUDC0, r.AUDV1 + 1), *range(r.CXCLR + 1, 0x40))
 
 
 class Translation:
-    """The translation of one cartridge to ``run_frame``."""
+    """The translation of one cartridge to ``run_translated``."""
 
-    def __init__(self, rom: bytes, entries: Iterable[int], hints: Mapping[int, str]) -> None:
-        """Find the code; `entries` are offsets reached through memory.
+    def __init__(
+        self, cartridge: Cartridge, entries: Iterable[Spot], hints: Mapping[int, str] | None = None
+    ) -> None:
+        """Find the code that can be reached from `entries`.
 
-        `hints` are typed Python by offset, added in front of the instruction there. They use facts
-        about this cartridge to save work, and must leave the machine as its own code would.
+        `hints` are typed Python by place in the ROM, added in front of the instruction there. They
+        use facts about this cartridge to save work, and must leave the machine as its own code
+        would.
         """
-        self._hints = hints
-        code = disassemble(rom, entries)
-        # A frame ends after a write to VSYNC, and the next one begins there.
-        frames = [each.after for each in code.values() if _writes_vsync(each)]
-        self._code = code = disassemble(rom, [*entries, *frames])
-        self._interrupt = read_vector(rom, SIZE - 2)
-        returns = [each.after for each in code.values() if each.is_call]
-        start = read_vector(rom, SIZE - 4)
-        self.entries = sorted({start, *entries, *frames, *returns} & code.keys())
-        targets = {each.target for each in code.values() if each.target is not None}
-        # Overlapping code, and code that continues from the cartridge's end at its beginning.
-        afters = Counter(each.after for each in code.values() if each.goes_on)
-        joints = {place for place, count in afters.items() if count > 1}
-        joints |= {each.after for each in code.values() if each.after < each.place}
-        labels = {*self.entries, *targets, *joints, *hints, self._interrupt}
-        self._labels = labels & code.keys()
+        self._cartridge, self._hints = cartridge, hints or {}
+        self._code, jumps = disassemble(cartridge, entries)
+        self.entries = sorted(jumps)
+        # Without SED, decimal arithmetic is left to the interpreter.
+        self._has_decimals = any(each.opcode.name == "SED" for each in self._code.values())
+        afters = Counter(
+            spot for each in self._code.values() if (spot := self._next(each)) is not None
+        )
+        joints = {spot for spot, count in afters.items() if count > 1}
+        targets = {self._spot(each, each.target) for each in self._code.values() if each.target}
+        hinted = {spot for spot in self._code if spot[0] in self._hints}
+        self._labels = (jumps | joints | targets | hinted) & self._code.keys()
 
     def add_to(self, program: Program) -> None:
-        """Add ``run_frame(m)``, which plays a frame on the record; ``m.stop`` says why it ended."""
-        program.declare("run_frame", {"m": POINTER}, NOTHING)
-        out = Lowering(program, "run_frame")
-        out.code("begin_frame(m); t = m.cycle; pc = m.pc; q = b = r = w = 0; p = m.p")
-        out.code("; ".join(f"{name} = m.{name}" for name in _REGISTERS))
-        out.code(_SET_FLAGS.format("p"))
+        """Add ``run_translated(m)`` and the tables of its entries."""
+        at_place, pc_of = [0] * len(self._cartridge.rom), [0] * len(self._cartridge.rom)
+        for number, (place, pc) in enumerate(self.entries, start=1):
+            at_place[place], pc_of[place] = number, pc
+        program.add_names({"ENTRY_AT": tuple(at_place), "ENTRY_PC": tuple(pc_of)})
+        program.add_names({"GUARD": 76 * (program.names.get("MAX_LINES", MAX_LINES) - _LINES_LEFT)})
+        out = begin(program, "run_translated")
+        if not self._has_decimals:
+            out.code("if d: goto(out)\nd = 0")
         out.label("dispatch")
-        out.code(_LIMIT)
-        out.switch("pc", {place: _label(place) for place in self.entries}, "unknown")
+        is_known = "pc & 0x1000 and ENTRY_PC[place_of(m, pc)] == pc and t <= GUARD"
+        out.code(f"if {is_known}: w = ENTRY_AT[place_of(m, pc)]\nelse: goto(out)")
+        known = {at_place[spot[0]]: _label(spot) for spot in self.entries}
+        out.switch("w", known, "out")
         self._add_instructions(out)
-        for label, code in _STOPS.items():
-            out.label(label)
-            out.code(f"if m.stop == 0: m.stop = {code}\ngoto(out)")
-        out.label("out")
-        out.code(f"draw_to(m, {registers.CLOCKS * (TOP + ROWS)}); m.pc = pc; m.p = {_FLAGS}")
-        out.code("; ".join(f"m.{name} = {name}" for name in _REGISTERS) + "; end_frame(m, t)")
-        out.close()
+        out.label("handover")
+        out.goto("out")
+        end(out)
 
-    def _add_instructions(self, out: Lowering) -> None:
-        done: set[int] = set()
-        for start in sorted(self._code):
-            place = start
-            while place not in done:
-                done.add(place)
-                if place in self._labels:
-                    out.label(_label(place))
-                out.code(self._hints.get(place, ""))
-                instruction = self._code[place]
-                out.code(self._translate(instruction))
+    def _add_instructions(self, out) -> None:  # type: ignore[no-untyped-def]
+        done: set[Spot] = set()
+        checks = self._find_checks()
+        for start in sorted(self._code, key=lambda spot: (spot[1], spot[0])):
+            spot: Spot | None = start
+            while spot is not None and spot not in done:
+                done.add(spot)
+                one = self._code[spot]
+                if spot in self._labels:
+                    out.label(_label(spot))
+                out.code(f"if t > GUARD: pc = {one.pc}; goto(handover)" * (spot in checks))
+                out.code(self._hints.get(spot[0], ""))
+                out.code(self._translate(one))
                 if out.is_closed:
                     break
-                place = instruction.after
-                if place < instruction.place:  # from the cartridge's end to its beginning
-                    out.code(f"pc = {place}\n{_LIMIT}")
-                if place not in self._code:
-                    out.code(f"pc = {place}; goto(unknown)")
-                    break
+                spot = self._next(one)
+                if spot is None:
+                    out.code(f"pc = {one.after}; goto(handover)")
             else:
-                if not out.is_closed:
-                    out.goto(_label(place))
+                if spot is not None and not out.is_closed:
+                    out.goto(_label(spot))
 
-    def _translate(self, one: Instruction) -> str:
-        if one.name == "SED" or one.mode == "izx" or _is_pointer_elsewhere(one):
-            return f"pc = {one.place}; goto(not_covered)"
-        lines = [self._skip_loop(one), _check_stack(one), f"t += {one.cycles}", self._control(one)]
-        if lines[-1] is None:
-            before, value = ("", "") if one.name in WRITES else self._read(one)
-            lines[-1] = before
-            if one.name in _OPERATIONS:
-                lines.append(_OPERATIONS[one.name].format(v=value))
-            if one.name in CHANGES:
-                lines.append("a = n" if one.mode == "acc" else self._write(one, "n"))
-            if one.name in WRITES:
-                lines.append(self._write(one, one.name[2].lower()))
-        return "\n".join(line for line in lines if line)
+    def _find_checks(self) -> set[Spot]:
+        """Where, besides jumps back and returns, it is asked whether the frame is too long.
+
+        So no way through the code takes all of the lines that are left without being asked.
+        """
+        checks, spent = set(), Counter[Spot]()
+        for spot, one in sorted(self._code.items(), key=lambda item: item[1].pc):
+            if spent[spot] > 76 * (_LINES_LEFT - 2):
+                checks.add(spot)
+                spent[spot] = 0
+            is_halt = one.is_direct and one.opcode.name in WRITES and one.word & 0x10BF == r.WSYNC
+            cost = 76 if is_halt else one.opcode.cycles + 2
+            cost += 76 * _LINES_LEFT if self._skip_loop(one) else 0
+            for way in (self._next(one), self._spot(one, one.target)):
+                if way is not None and way[1] > one.pc:
+                    spent[way] = max(spent[way], spent[spot] + cost)
+        return checks
+
+    def _spot(self, one: Instruction, address: int | None) -> Spot | None:
+        """The spot that an address is for an instruction; None if that is not certain."""
+        place = None if address is None else self._cartridge.place_of(address, one.spot)
+        return None if address is None or place is None else (place, address)
+
+    def _next(self, one: Instruction) -> Spot | None:
+        """The spot of the translated instruction that runs next, if it does not jump."""
+        spot = self._spot(one, one.after) if one.goes_on else None
+        return spot if spot in self._code else None
 
     # Control.
 
-    def _control(self, one: Instruction) -> str | None:
-        """The code of a jump, a branch, a call or a return; None for other instructions."""
-        if one.mode == "rel":
-            cost = 2 if (one.after ^ one.operand) & 0x700 else 1
+    def _translate(self, one: Instruction) -> str:
+        name, mode, cycles = one.opcode
+        spend = f"t += {cycles}"
+        if mode == "rel":
+            cost = 2 if (one.after ^ (one.target or 0)) & 0xFF00 else 1
             jump = textwrap.indent(f"t += {cost}\n{self._go(one)}", " ")
-            return f"if {_BRANCH_IF[one.name]}:\n{jump}"
-        back = one.place + 2
-        call = f"m.ram[s & 127] = {(back | 0xF000) >> 8}; m.ram[s - 1 & 127] = {back & 255}"
-        match one.name, one.mode:
-            case "JMP", "abs":
-                return self._go(one)
-            case "JMP", _:
-                low, high = one.operand & 127, one.operand + 1 & 127
-                return f"pc = m.ram[{low}] | m.ram[{high}] << 8\n{_GO_TO_PC}"
-            case "JSR", _:
-                return f"{call}; s = s - 2 & 255\n{self._go(one)}"
-            case "BRK", _:
-                push = f"s = s - 2 & 255; m.ram[s & 127] = {_FLAGS}; s = s - 1 & 255; i = 1"
-                return f"{call}; {push}\n{self._go(one)}"
-            case "RTS", _:
-                return f"{_RETURN}; pc = pc + 1 & 0xFFFF\n{_GO_TO_PC}"
-            case "RTI", _:
-                return f"{_PULL_FLAGS}\n{_RETURN}\n{_GO_TO_PC}"
-        return None
+            return f"{spend}\nif {CONDITIONS[name]}:\n{jump}"
+        if (name, mode) == ("JMP", "abs"):
+            return f"{spend}\n{self._go(one)}"
+        if name == "JSR" or (name == "BRK" and one.target is not None):
+            return self._call(one)
+        if name in ("RTS", "RTI"):
+            return self._return(one)
+        if name == "BRK" or (name, mode) == ("JMP", "ind"):
+            return f"{self._alone(one)}\ngoto(dispatch)"
+        if mode in ("imp", "acc", "imm"):
+            check = f"\n{self._check_decimals()}" if name == "PLP" else ""
+            return f"{self._skip_loop(one)}{self._alone(one)}{check}"
+        if name in WRITES:
+            return f"{spend}\n{self._write(one, stored_value(name))}"
+        keeps = name in CHANGES
+        lines = [self._skip_loop(one).strip(), spend, self._read(one)]
+        lines += ["e = q"] * (keeps and not one.is_direct)
+        lines.append(self._operation(name))
+        lines += ["q = e"] * (keeps and not one.is_direct)
+        lines += [self._write(one, "r", is_known=True)] * keeps
+        if one.is_direct and self._cartridge.switches(one.word):
+            lines.append(f"pc = {one.after}; goto(dispatch)")
+        return "\n".join(line for line in lines if line)
+
+    def _call(self, one: Instruction) -> str:
+        """The code of JSR or BRK, if the stack is in the memory."""
+        count = 3 if one.opcode.name == "BRK" else 2
+        back = one.after - (count == 2) & 0xFFFF
+        push = f"m.ram[s & 127] = {back >> 8}; m.ram[s - 1 & 127] = {back & 255}"
+        flags = f"; m.ram[s - 2 & 127] = {FLAGS}; i = 1" if count == 3 else ""
+        spend = f"s = s - {count}; t += {one.opcode.cycles}"
+        return (
+            f"{self._unless(f's > {0x7E + count}', one)}\n{push}{flags}; {spend}\n{self._go(one)}"
+        )
+
+    def _return(self, one: Instruction) -> str:
+        """The code of RTS or RTI, if the stack is in the memory."""
+        count = 3 if one.opcode.name == "RTI" else 2
+        flags = f"s = s + 1; r = m.ram[s & 127]; {SET_FLAGS.format('r')}; " if count == 3 else ""
+        pull = "pc = m.ram[s + 1 & 127] | m.ram[s + 2 & 127] << 8; s = s + 2"
+        pull += "; pc = pc + 1 & 0xFFFF" if count == 2 else ""
+        condition = f"s >= 0x7F and s < {0x100 - count}"
+        spend = f"t += {one.opcode.cycles}"
+        check = self._check_decimals() if count == 3 else ""
+        return f"{self._unless(condition, one)}\n{flags}{pull}; {spend}\n{check}\ngoto(dispatch)"
+
+    def _alone(self, one: Instruction) -> str:
+        """An instruction as the interpreter has it."""
+        pc = one.after - (one.opcode.name == "BRK") & 0xFFFF
+        code = instruction_code(one.opcode, str(one.low), str(one.high))
+        return f"pc = {pc}\n{code.replace(OPERATIONS['ADC'], self._operation('ADC'))}".replace(
+            OPERATIONS["SBC"], self._operation("SBC")
+        )
+
+    def _operation(self, name: str) -> str:
+        """What an instruction does to registers and flags."""
+        short = {} if self._has_decimals else {"ADC": SUM, "SBC": DIFFERENCE}
+        return short.get(name, OPERATIONS[name])
+
+    def _check_decimals(self) -> str:
+        """The code after flags were pulled."""
+        return "" if self._has_decimals else "if d: goto(handover)\nd = 0"
+
+    def _unless(self, condition: str, one: Instruction) -> str:
+        """The code that hands an instruction over unless a condition holds."""
+        return f"if {condition}: w = 0\nelse:\n pc = {one.pc}; goto(handover)"
 
     def _go(self, one: Instruction) -> str:
         """The code of a jump; a jump back first checks that the frame is not too long."""
-        target = self._interrupt if one.name == "BRK" else one.target
+        target, spot = one.target, self._spot(one, one.target)
         assert target is not None
-        jump = f"pc = {target}; goto({_label(target) if target in self._code else 'unknown'})"
-        if target <= one.place:
-            jump = f"pc = {target}\n{_LIMIT}\n{jump}"
-        return jump
+        if spot is None:  # in a bank that is not certain
+            return f"pc = {target}; goto(dispatch)"
+        if spot not in self._code:
+            return f"pc = {target}; goto(handover)"
+        before = f"pc = {target}\n{_LIMIT}\n" if target <= one.pc else ""
+        return f"{before}goto({_label(spot)})"
 
     def _skip_loop(self, one: Instruction) -> str:
         """The code that skips to the last round of a waiting loop of two instructions.
 
         ``wait: LDA INTIM, BNE wait`` waits for the timer; ``wait: DEY, BPL wait`` only waits.
         """
-        branch = self._code.get(one.after)
-        if branch is None or branch.operand != one.place or branch.after < branch.place:
+        spot = self._next(one)
+        branch = self._code[spot] if spot is not None else None
+        if branch is None or branch.opcode.mode != "rel" or branch.target != one.pc:
             return ""
-        cycles = one.cycles + 3 + ((one.place ^ branch.after) & 0x700 > 0)
-        if (one.name, one.mode, one.operand, branch.name) == ("LDA", "abs", 0x284, "BNE"):
-            return f"t = wait_for_timer(m, t, {cycles})"
-        if one.name in ("DEX", "DEY") and branch.name == "BPL":
-            register = one.name[2].lower()
-            return f"if {register} < 128: t += {cycles} * {register}; {register} = 0"
+        name, mode, cost = one.opcode
+        cycles = cost + 3 + ((one.pc ^ branch.after) & 0xFF00 > 0)
+        is_timer = mode == "abs" and one.word & 0x1287 == 0x284
+        if name in ("LDA", "LDX", "LDY") and is_timer and branch.opcode.name == "BNE":
+            return f"t = wait_for_timer(m, t, {cycles})\n"
+        if name in ("DEX", "DEY") and branch.opcode.name == "BPL":
+            register = name[2].lower()
+            return f"if {register} < 128: t += {cycles} * {register}; {register} = 0\n"
         return ""
 
     # Operands.
 
-    def _read(self, one: Instruction) -> tuple[str, str]:
-        """The lines to run first, and an expression for the operand's value."""
-        match one.mode:
-            case "imp":
-                return "", ""
-            case "acc":
-                return "", "a"
-            case "imm":
-                return "", str(one.operand)
-        before, bus = self._address(one)
-        return f"{before}\nif q & 0x1000: r = rom[q & 0x7FF]\nelse: r = read(m, t, q, {bus})", "r"
+    def _read(self, one: Instruction) -> str:
+        """The lines that read r, and set q if the address is not in the code."""
+        if one.is_direct:
+            return self._read_direct(one)
+        address, bus = address_code(one.opcode, str(one.low), str(one.high))
+        mode = one.opcode.mode
+        if mode in ("zpx", "zpy"):
+            return f"{address}\nif q & 0x80: r = m.ram[q & 127]\nelse: r = read_tia(m, t, q, {bus})"
+        if mode in ("abx", "aby") and self._is_table(one.word):
+            return f"{address}\nr = read_rom(m, q)"
+        lines = [
+            address,
+            "if is_simple(q): r = read_rom(m, q)",
+            "elif q & 0x1280 == 0x80: r = m.ram[q & 127]",
+        ]
+        if self._cartridge.scheme in (0, 3):
+            lines.append(f"else: r = read(m, t, q, {bus})")
+        else:  # such a read may switch banks
+            lines.append(f"elif q & 0x1000 == 0: r = read(m, t, q, {bus})\nelse:")
+            lines.append(f" t -= {one.opcode.cycles}{_undo_cost(one)}; pc = {one.pc}")
+            lines.append(" goto(handover)")
+        return "\n".join(lines)
 
-    def _address(self, one: Instruction) -> tuple[str, str]:
-        """The lines that set q to the address, and the byte that is then on the bus."""
-        costs, operand = one.name in _PAGE_COSTS, one.operand
-        match one.mode:
-            case "zp":
-                return f"q = {operand}", str(operand)
-            case "abs":
-                return f"q = {operand}", str(operand >> 8)
-            case "zpx" | "zpy":
-                return f"q = {operand} + {one.mode[2]} & 255", str(operand)
-            case "abx" | "aby":
-                index = one.mode[2]
-                cost = f"\nt += {operand & 255} + {index} >> 8" if costs and operand & 255 else ""
-                return f"q = {operand} + {index} & 0x1FFF{cost}", str(operand >> 8)
-        cost = "t += q + y >> 8\n" if costs else ""
-        load = f"q = m.ram[{operand & 127}]; b = m.ram[{operand + 1 & 127}]"
-        return f"{load}\n{cost}q = (q | b << 8) + y & 0x1FFF", "b"
+    def _is_table(self, base: int) -> bool:
+        """Whether an address plus an index of up to 255 is ROM, and a read there does no more."""
+        cartridge, last = self._cartridge, (base & 0xFFF) + 255
+        limit = 0xFE0 if cartridge.scheme in (1, 2) else 0x1000
+        return base & 0x1000 != 0 and last < limit and not cartridge.is_memory(base)
 
-    def _write(self, one: Instruction, value: str) -> str:
-        if one.mode not in ("zp", "abs"):
-            before = "" if one.name in CHANGES else self._address(one)[0] + "\n"
-            return f"{before}t = write(m, t, q, {value})"
-        if _writes_vsync(one):
-            return f"write_vsync(m, t, {value})\nif m.stop: pc = {one.after}; goto(out)"
-        return f"t = write_inline(m, t, {one.operand}, {value})"
+    def _read_direct(self, one: Instruction) -> str:
+        q, bus = one.word, one.low if one.opcode.mode == "zp" else one.high
+        if q & 0x1000:
+            place = self._cartridge.place_of(q, one.spot)
+            if self._cartridge.is_memory(q) or self._cartridge.switches(q):
+                return f"r = read_cartridge(m, {q})"
+            return (
+                "r = read_rom(m, %d)" % q if place is None else f"r = {self._cartridge.rom[place]}"
+            )
+        if q & 0x80 == 0:
+            if 8 <= q & 15 < 12:
+                return f"r = {bus & 63} | is_charged(m, t, {q & 3}) << 7"
+            return f"r = read_tia(m, t, {q & 15}, {bus})"
+        if q & 0x200 == 0:
+            return f"r = m.ram[{q & 127}]"
+        return {0: "r = m.swcha", 2: "r = m.swchb"}.get(q & 7, f"r = read_port(m, t, {q & 7})")
+
+    def _write(self, one: Instruction, value: str, *, is_known: bool = False) -> str:
+        """The lines that write a value; with `is_known`, q is the address already."""
+        if one.is_direct:
+            return self._write_direct(one, value)
+        address, _ = address_code(one.opcode, str(one.low), str(one.high))
+        before = "" if is_known else f"{address}\n"
+        leave = f" if m.stop:\n  pc = {one.after}; goto(out)"
+        if one.opcode.mode in ("zpx", "zpy"):
+            other = f" t = write_tia(m, t, q & 63, {value})\n{leave}"
+            return f"{before}if q & 0x80: m.ram[q & 127] = {value}\nelse:\n{other}"
+        other = f" t = write(m, t, q, {value})\n{leave}"
+        if self._cartridge.scheme:
+            other += f"\n if q & 0x1000:\n  pc = {one.after}; goto(dispatch)"
+        return f"{before}if q & 0x1280 == 0x80: m.ram[q & 127] = {value}\nelse:\n{other}"
+
+    def _write_direct(self, one: Instruction, value: str) -> str:
+        q = one.word
+        if q & 0x1000:
+            if self._cartridge.switches(q):
+                return f"switch_bank(m, {q}); pc = {one.after}; goto(dispatch)"
+            is_memory = self._cartridge.is_memory(q) and q & 0x80 == 0
+            return f"m.extra_ram[{q & 127}] = {value}" if is_memory else ""
+        if q & 0x280 == 0x80:
+            return f"m.ram[{q & 127}] = {value}"
+        if q & 0x80:
+            return f"write_port(m, t, {q}, {value})"
+        return _write_register(q & 0x3F, value, one.after)
 
 
-def _label(place: int) -> str:
-    return f"L{place:03X}"
+def _write_register(register: int, value: str, after: int) -> str:
+    """A write to the TIA."""
+    kept = f"{value} & {r.MEANING[register]}"
+    changes = f"if m.tia[{register}] != {kept}"
+    if register == r.WSYNC:
+        return "t = (t + 75) // 76 * 76"
+    if register == r.VSYNC:
+        return f"write_vsync(m, t, {value})\nif m.stop: pc = {after}; goto(out)"
+    if register in _IGNORED:
+        return ""
+    if r.HMP0 <= register <= r.HMBL and register != r.HMP0 + 2:
+        return f"m.tia[{register}] = {kept}"
+    if register in _SETTERS:
+        return _SETTERS[register].format(register, value)
+    if register in _CHANGERS:
+        return f"{changes}: {_CHANGERS[register].format(register, value)}"
+    late = f"m.old_grp[1] != m.tia[{r.GRP1}]"
+    if register == r.GRP1:
+        late = f"m.old_grp[0] != m.tia[{r.GRP0}] or m.old_enabl != m.tia[{r.ENABL}]"
+    return f"{changes} or {late}: set_player(m, t, {register}, {value})"
 
 
-def _check_stack(one: Instruction) -> str:
-    """The code that stops if a push or pull leaves the memory (one byte may go to the TIA)."""
-    if one.name in _PUSHES:
-        return f"if s < {0x7F + _PUSHES[one.name]}: goto(not_covered)"
-    if one.name in _PULLS:
-        return f"if s < 0x7F or s > {0xFF - _PULLS[one.name]}: goto(not_covered)"
-    return ""
+def _undo_cost(one: Instruction) -> str:
+    """The cycle of a crossed page is not counted twice if the instruction is run again."""
+    if one.opcode.name not in PAGE_COSTS or one.opcode.mode == "izx":
+        return ""
+    if one.opcode.mode == "izy":
+        return " + ((q - y & 255) + y >> 8)"
+    return f" + ({one.low} + {one.opcode.mode[2]} >> 8)"
 
 
-def _is_pointer_elsewhere(one: Instruction) -> bool:
-    places = one.operand, one.operand + 1
-    return one.mode in ("izy", "ind") and not all(map(_is_memory, places))
-
-
-def _is_memory(address: int) -> bool:
-    return address & 0x1280 == 0x80
-
-
-def _writes_vsync(one: Instruction) -> bool:
-    is_write = one.name in WRITES and one.mode in ("zp", "abs")
-    return is_write and one.operand & 0x10BF == registers.VSYNC
+def _label(spot: Spot) -> str:
+    return f"L{spot[0]:04X}_{spot[1]:04X}"

@@ -79,3 +79,10 @@ def fill(array: Bytes, at: Int, value: Int, count: Int) -> None:
 def copy(array: Bytes, to: Int, at: Int, count: Int) -> None:
     """Copy `count` bytes from `at` to `to`, inside one array."""
     array[to : to + count] = array[at : at + count]
+
+
+def blend(array: Bytes, at: Int, mask: Wide, value: Int) -> None:
+    """Set those of the 160 bytes from `at` on to `value` whose bits are set in `mask`."""
+    while mask != 0:
+        array[at + lowest_bit(mask)] = value
+        mask &= mask - 1

@@ -28,6 +28,7 @@ from pixelpong.atari.machine import (
     DRAW_NOTHING,
     DRAW_PICTURE,
     FRAME_DONE,
+    MAX_LINES,
     NOT_IMPLEMENTED,
     PADDLE_HIGHEST,
     PADDLE_LOWEST,
@@ -70,14 +71,22 @@ _SERVES = make_table(16, 0, {SERVE: 1, SERVE + 2: 1, SERVE + 3: 1})
 
 # Code that is added in front of the three loops.
 HINTS = {
-    0x5B8: "if y > 1 and t % 76 <= 47 and is_cleared(m): t = (t // 76 + y - 1) * 76 + 5; y = 1",
-    0x58B: "if x == 1 and y == 0 and points_are_unseen(m): x = 20; y = 4; t += 19 * 76",
+    0x5B8: (
+        "if y > 1 and t % 76 <= 47 and t + 76 * y < END and m.ram[MODE] < 13 and is_cleared(m): "
+        "t = (t // 76 + y - 1) * 76 + 5; y = 1"
+    ),
+    0x58B: (
+        "if x == 1 and y == 0 and m.ram[MODE] < 13 and t + 76 * 20 < END and points_are_unseen(m): "
+        "x = 20; y = 4; t += 19 * 76"
+    ),
     0x5E0: (
-        "if x == 0x26: find_changing_rounds(m)\n"
-        "r = count_equal_rounds(m, x, t)\n"
-        "x += 2 * r; t += 152 * r"
+        "if t + 76 * (220 - x) < END and m.ram[MODE] < 13:\n"
+        " if x == 0x26: find_changing_rounds(m)\n"
+        " r = count_equal_rounds(m, x, t)\n"
+        " x += 2 * r; t += 152 * r"
     ),
 }
+END = 76 * MAX_LINES  # after that, a frame ends in the middle of a loop
 
 # The field's loop: the row in X at its start, its rounds, and the cycles of a round.
 _FIRST_ROW, _ROUNDS, _ROUND_CYCLES = 0x26, 91, 152
@@ -158,9 +167,13 @@ def count_equal_rounds(m: Machine, row: Int, t: Int) -> Int:
     line = t // 76 * 76  # in which the previous round read the paddles
     first = m.ram[0] & 1
     left = m.emptied_until + m.charged[first] - line - _READ_FIRST
+    if m.charged[first] == 0:  # without resistance it is never empty
+        left = -1
     if left >= 0:
         count = min(count, left // _ROUND_CYCLES)
     left_second = m.emptied_until + m.charged[2 + first] - line - _READ_SECOND
+    if m.charged[2 + first] == 0:
+        left_second = -3
     if left_second >= -2:  # the second read comes two cycles earlier if the first is charged
         count = min(count, max(left_second, 0) // _ROUND_CYCLES)
     if count == until_change:  # that round runs next

@@ -18,32 +18,23 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.atari import console, disassembly, drawing, tia
-from pixelpong.atari.ir import NOTHING, POINTER, Program
-from pixelpong.atari.lowering import lower_module
+from pixelpong.atari import build, tia
+from pixelpong.atari.disassembly import Cartridge, Spot, read_vector
 from pixelpong.atari.machine import (
-    MACHINE,
     NOT_IMPLEMENTED,
-    NOT_TRANSLATED,
     PADDLE_CENTRE,
     ROWS,
     STATE,
-    TIMER_RAN_OUT,
-    TOO_LONG,
     WIDTH,
     make_machine,
 )
 from pixelpong.atari.native import NativeCode
-from pixelpong.atari.translation import Translation
 from pixelpong.env import cartridge
 from pixelpong.env.preprocess import pack_field
 from pixelpong.env.rom import read_rom
 from pixelpong.errors import EmulatorError
 
 _REASONS = {
-    NOT_TRANSLATED: "the game jumped to an address without known code",
-    TOO_LONG: "a frame did not end",
-    TIMER_RAN_OUT: "the game read a timer that had run out",
     NOT_IMPLEMENTED: "the game used an instruction that is not covered",
 }
 
@@ -85,8 +76,8 @@ class NativeGame:
         `mode` is ALE's number of the game on the cartridge: 0 for one player; 3 and 4 for two.
         """
         machine = make_machine()
-        machine["pc"] = disassembly.read_vector(self._rom, disassembly.SIZE - 4)
-        machine["s"], machine["p"] = 0xFF, 0x30
+        machine["pc"] = read_vector(self._rom, len(self._rom) - 4)
+        machine["s"], machine["p"], machine["fire"] = 0xFF, 0x30, 0x80
         # The cartridge reads four paddles. The two unused ones are at 0 in ale-py and in the middle
         # in multi-agent-ale-py; one picture in a hundred shows the difference.
         machine["resistance"] = [PADDLE_CENTRE] * 4 if mode else [PADDLE_CENTRE] * 2 + [0] * 2
@@ -96,7 +87,7 @@ class NativeGame:
         else:
             self._choose(machine, mode)
         machine["swchb"] = _NO_SWITCH
-        machine["field"][0] = pack_field(machine["picture"][0].reshape(ROWS, WIDTH))
+        machine["field"][0] = pack_field(machine["picture"][0, : ROWS * WIDTH].reshape(ROWS, WIDTH))
         return machine
 
     def _choose(self, machine: NDArray[np.void], mode: int) -> None:
@@ -127,7 +118,8 @@ class NativeConsole:
         self._pointer = self.machine.ctypes.data
         self._state = self.machine.view(np.uint8)[: STATE.itemsize]  # as bytes, which is faster
         # Palette indices of the last frame drawn.
-        self.picture: NDArray[np.uint8] = self.machine["picture"][0].reshape(ROWS, WIDTH)
+        picture = self.machine["picture"][0, : ROWS * WIDTH]
+        self.picture: NDArray[np.uint8] = picture.reshape(ROWS, WIDTH)
 
     @property
     def memory(self) -> NDArray[np.uint8]:
@@ -183,15 +175,17 @@ def start_of(game: NativeGame, mode: int) -> NDArray[np.void]:
 
 def make_ir(rom: bytes, *, is_plain: bool = False) -> str:
     """Make the game's LLVM IR; it contains the ROM's logic, so only the user's cache keeps it."""
-    program = Program(MACHINE)
-    program.declare("run_frame", {"m": POINTER}, NOTHING)
-    program.add_names({"rom": tuple(rom)})
-    for module in (drawing, tia, console):
-        lower_module(program, module)
-    lower_module(program, cartridge, exports=("play_frames", "idle"))
     hints = {} if is_plain else cartridge.HINTS
-    Translation(rom, cartridge.ENTRIES, hints).add_to(program)
+    faces = {cartridge: ("play_frames", "idle")}
+    program = build.make_program(Cartridge(rom), entries_of(rom), hints, faces=faces)
     return program.to_ir()
+
+
+def entries_of(rom: bytes) -> list[Spot]:
+    """Where the code begins: at a reset, an interrupt, and behind jumps through memory."""
+    vectors = [read_vector(rom, len(rom) - k) for k in (4, 2)]
+    places = [0xF000 | place for place in cartridge.ENTRIES]
+    return [(address % len(rom), address) for address in (*vectors, *places)]
 
 
 def _key(rom: bytes, is_plain: bool) -> bytes:

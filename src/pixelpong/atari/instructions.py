@@ -1,0 +1,195 @@
+"""What each instruction of the processor does, as lines of typed Python.
+
+The interpreter and the translation use the same lines: there, an instruction's operand bytes are
+variables, here they are numbers.
+
+Names in the lines: a x y s, the registers; n, whose bit 7 is the flag N; z, which is 0 if the flag
+Z is set; c v i d, 0 or 1; t, the cycle; pc, the address of the next instruction; q, an address;
+r, the operand; b e u w, intermediate values.
+
+Time: an instruction reads and writes in its last cycle, as in ALE.
+"""
+
+from __future__ import annotations
+
+from pixelpong.atari.opcodes import CHANGES, WRITES, Opcode
+
+VARIABLES = "q = b = r = w = e = u = 0"
+REGISTERS = ("a", "x", "y", "s")
+# The flags as one byte, as PHP pushes them.
+FLAGS = "(n & 128 | v << 6 | 0x30 | d << 3 | i << 2 | (z == 0) << 1 | c)"
+SET_FLAGS = (
+    "n = {0}; z = {0} & 2 == 0; v = {0} >> 6 & 1; c = {0} & 1; i = {0} >> 2 & 1; d = {0} >> 3 & 1"
+)
+
+CONDITIONS = {
+    "BCC": "c == 0", "BCS": "c != 0", "BEQ": "z == 0", "BNE": "z != 0",
+    "BMI": "n & 128 != 0", "BPL": "n & 128 == 0", "BVC": "v == 0", "BVS": "v != 0",
+}  # fmt: skip
+
+_RESULT = "c = w >> 8 & 1; v = w >> 9; a = n = z = w & 255"
+_SUM = "w = a + r + c; v = ((a ^ w) & (r ^ w)) >> 7 & 1; c = w >> 8; a = n = z = w & 255"
+SUM, DIFFERENCE = _SUM, f"r = r ^ 255; {_SUM}"  # the same without decimals
+_ADD = f"if d: w = add_decimals(a, r, c); {_RESULT}\nelse: {_SUM}"
+_SUBTRACT = f"if d: w = subtract_decimals(a, r, c); {_RESULT}\nelse: {DIFFERENCE}"
+_COMPARE = "c = w >= 0; n = z = w & 255"
+
+# What an instruction does to registers and flags; r is its operand, changed if it is written back.
+OPERATIONS = {
+    "LDA": "a = n = z = r", "LDX": "x = n = z = r", "LDY": "y = n = z = r",
+    "AND": "a = n = z = a & r", "ORA": "a = n = z = a | r", "EOR": "a = n = z = a ^ r",
+    "ADC": _ADD, "SBC": _SUBTRACT,
+    "CMP": "w = a - r; " + _COMPARE, "CPX": "w = x - r; " + _COMPARE,
+    "CPY": "w = y - r; " + _COMPARE,
+    "BIT": "n = r; v = r >> 6 & 1; z = a & r",
+    "INC": "r = n = z = r + 1 & 255", "DEC": "r = n = z = r - 1 & 255",
+    "ASL": "c = r >> 7; r = n = z = r << 1 & 255", "LSR": "c = r & 1; r = n = z = r >> 1",
+    "ROL": "w = r >> 7; r = n = z = (r << 1 | c) & 255; c = w",
+    "ROR": "w = r & 1; r = n = z = r >> 1 | c << 7; c = w",
+    "INX": "x = n = z = x + 1 & 255", "DEX": "x = n = z = x - 1 & 255",
+    "INY": "y = n = z = y + 1 & 255", "DEY": "y = n = z = y - 1 & 255",
+    "TAX": "x = n = z = a", "TAY": "y = n = z = a", "TXA": "a = n = z = x",
+    "TYA": "a = n = z = y", "TSX": "x = n = z = s", "TXS": "s = x",
+    "CLC": "c = 0", "SEC": "c = 1", "CLV": "v = 0", "CLI": "i = 0", "SEI": "i = 1",
+    "CLD": "d = 0", "SED": "d = 1", "NOP": "",
+    "LAX": "a = x = n = z = r",
+    "DCP": "r = r - 1 & 255; w = a - r; " + _COMPARE,
+    "SLO": "c = r >> 7; r = r << 1 & 255; a = n = z = a | r",
+    "RLA": "w = r >> 7; r = (r << 1 | c) & 255; c = w; a = n = z = a & r",
+    "SRE": "c = r & 1; r = r >> 1; a = n = z = a ^ r",
+    "ISB": f"r = r + 1 & 255; u = r\n{_SUBTRACT}\nr = u",
+    "RRA": f"w = r & 1; r = r >> 1 | c << 7; c = w; u = r\n{_ADD}\nr = u",
+    "ANC": "a = n = z = a & r; c = a >> 7", "ASR": "a = a & r; c = a & 1; a = n = z = a >> 1",
+    "SBX": "w = (a & x) - r; x = w & 255; " + _COMPARE,
+}  # fmt: skip
+
+# These take one more cycle if the index moves the address into the next page of 256 bytes.
+PAGE_COSTS = (
+    "ADC", "SBC", "AND", "ORA", "EOR", "CMP", "LDA", "LDX", "LDY", "LAX", "NOP",
+)  # fmt: skip
+
+_STOPS = "if m.stop: goto(out)"
+
+
+def _push(value: str) -> str:
+    return f"t = push(m, t, s, {value}); s = s - 1 & 255"
+
+
+def _pull(name: str) -> str:
+    return f"s = s + 1 & 255; {name} = pull(m, t, s)"
+
+
+_PULL_PC = f"{_pull('r')}; {_pull('w')}; pc = r | w << 8"
+_PULL_FLAGS = f"{_pull('r')}; {SET_FLAGS.format('r')}"
+_CALL = f"w = pc - 1 & 0xFFFF; {_push('w >> 8')}; {_push('w & 255')}"
+
+
+def jump_code(one: Opcode, low: str, high: str) -> str | None:
+    """The code of what moves pc or the stack; None for other instructions."""
+    target = f"pc = {low} | {high} << 8"
+    match one.name, one.mode:
+        case name, "rel":
+            jump = f"w = pc + ({low} ^ 128) - 128 & 0xFFFF; t += 1 + ((w ^ pc) >> 8 != 0); pc = w"
+            return f"if {CONDITIONS[name]}: {jump}"
+        case "JMP", "abs":
+            return target
+        case "JMP", "ind":
+            second = "(q & 0xFF00) | (q + 1 & 255)"
+            load = f"r = read(m, t, q, {high}); w = read(m, t, {second}, r)"
+            return f"q = {low} | {high} << 8; {load}; pc = r | w << 8"
+        case "JSR", _:
+            return f"{_CALL}; {target}\n{_STOPS}"
+        case "RTS", _:
+            return f"{_PULL_PC}; pc = pc + 1 & 0xFFFF"
+        case "RTI", _:
+            return f"{_PULL_FLAGS}; {_PULL_PC}"
+        case "BRK", _:
+            vector = "r = read(m, t, 0xFFFE, 0); w = read(m, t, 0xFFFF, 0); pc = r | w << 8"
+            flags = f"w = {FLAGS}; {_push('w')}; i = 1"
+            return f"pc = pc + 2 & 0xFFFF; {_CALL}; {flags}; {vector}\n{_STOPS}"
+        case "PHA", _:
+            return f"{_push('a')}\n{_STOPS}"
+        case "PHP", _:
+            return f"w = {FLAGS}; {_push('w')}\n{_STOPS}"
+        case "PLA", _:
+            return f"{_pull('r')}; a = n = z = r"
+        case "PLP", _:
+            return _PULL_FLAGS
+    return None
+
+
+def address_code(one: Opcode, low: str, high: str) -> tuple[str, str]:
+    """The lines that set q to the operand's address, and the byte that is then on the bus."""
+    costs = one.name in PAGE_COSTS
+    match one.mode:
+        case "zp":
+            return f"q = {low}", low
+        case "zpx" | "zpy":
+            return f"q = {low} + {one.mode[2]} & 255", low
+        case "abs":
+            return f"q = {low} | {high} << 8", high
+        case "abx" | "aby":
+            index = one.mode[2]
+            cost = f"t += {low} + {index} >> 8\n" if costs else ""
+            return f"{cost}q = ({low} | {high} << 8) + {index} & 0xFFFF", high
+        case "izx":
+            load = f"r = read(m, t, q, {low}); b = read(m, t, q + 1 & 255, r)"
+            return f"q = {low} + x & 255; {load}; q = r | b << 8", "b"
+        case "izy":
+            memory = f"r = m.ram[{low} & 127]; b = m.ram[{low} + 1 & 127]"
+            other = f"r = read(m, t, {low}, {low}); b = read(m, t, {low} + 1 & 255, r)"
+            load = f"if {low} > 127 and {low} < 255: {memory}\nelse: {other}\n"
+            cost = "t += r + y >> 8\n" if costs else ""
+            return f"{load}{cost}q = (r | b << 8) + y & 0xFFFF", "b"
+    raise AssertionError(one)
+
+
+def read_code(mode: str, bus: str) -> str:
+    """The lines that read r at the address q."""
+    if mode in ("zp", "zpx", "zpy"):
+        return f"if q & 0x80: r = m.ram[q & 127]\nelse: r = read_tia(m, t, q, {bus})"
+    return (
+        "if is_simple(q): r = read_rom(m, q)\n"
+        "elif q & 0x1280 == 0x80: r = m.ram[q & 127]\n"
+        f"else: r = read(m, t, q, {bus})"
+    )
+
+
+def write_code(mode: str, value: str) -> str:
+    """The lines that write a value at the address q."""
+    if mode in ("zp", "zpx", "zpy"):
+        other = f" t = write_tia(m, t, q & 63, {value})\n {_STOPS}"
+        return f"if q & 0x80: m.ram[q & 127] = {value}\nelse:\n{other}"
+    other = f" t = write(m, t, q, {value})\n {_STOPS}"
+    return f"if q & 0x1280 == 0x80: m.ram[q & 127] = {value}\nelse:\n{other}"
+
+
+def stored_value(name: str) -> str:
+    """What an instruction that only writes writes."""
+    return "(a & x)" if name == "SAX" else name[2].lower()
+
+
+def instruction_code(one: Opcode, low: str, high: str) -> str:
+    """All that an instruction does; pc already is the address behind it (for BRK, its own)."""
+    lines = [f"t += {one.cycles}"]
+    jump = jump_code(one, low, high)
+    if jump is not None:
+        return f"{lines[0]}\n{jump}"
+    match one.mode:
+        case "imp":
+            lines.append(OPERATIONS[one.name])
+        case "acc":
+            lines += ["r = a", OPERATIONS[one.name], "a = r"]
+        case "imm":
+            lines += [f"r = {low}", OPERATIONS[one.name]]
+        case _:
+            address, bus = address_code(one, low, high)
+            lines.append(address)
+            if one.name in WRITES:
+                lines.append(write_code(one.mode, stored_value(one.name)))
+            else:
+                keeps = one.name in CHANGES
+                lines += ["e = q"] * keeps
+                lines += [read_code(one.mode, bus), OPERATIONS[one.name]]
+                lines += ["q = e", write_code(one.mode, "r")] if keeps else []
+    return "\n".join(line for line in lines if line)

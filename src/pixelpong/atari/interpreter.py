@@ -1,0 +1,93 @@
+"""Running instructions one after the other, from anywhere: ``interpret(m)``.
+
+It plays what the translation has no code for: places that nobody found ahead, code in memory, frames
+that are too long. It begins where ``m.pc`` is and leaves at the next place that is translated
+(`ENTRY_PC`), or when the frame ends. It contains nothing of any cartridge, so one serves for all of
+a kind. A form of it, which plays whole frames, notes where jumps lead (`EXPLORER`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pixelpong.atari.instructions import (
+    FLAGS,
+    REGISTERS,
+    SET_FLAGS,
+    VARIABLES,
+    instruction_code,
+)
+from pixelpong.atari.ir import NOTHING, POINTER, Program
+from pixelpong.atari.lowering import Lowering
+from pixelpong.atari.machine import INSTRUCTIONS, LONG_FRAME, MACHINE, NOT_IMPLEMENTED, TOO_MANY
+from pixelpong.atari.opcodes import LENGTHS, OPCODES
+
+EXPLORER = np.dtype([*MACHINE.descr, ("seen", "<u2", 1 << 14)])
+"""The record of a machine that notes, by place in the ROM, at which address a jump led there."""
+
+_LONG = 76 * 400  # cycles of a frame after which its instructions are counted
+_STOPS = {"unknown": NOT_IMPLEMENTED, "long": LONG_FRAME, "too_many": TOO_MANY}
+_LENGTH = tuple(LENGTHS[OPCODES[code].mode] if code in OPCODES else 0 for code in range(256))
+
+_FETCH = """
+if is_simple(pc) and is_simple(pc + 2):
+ w = place_of(m, pc)
+ op = rom[w]; o1 = rom[w + 1]; o2 = rom[w + 2]
+ if (pc & 0x3FF) > 0x3FD: o1 = read_rom(m, pc + 1); o2 = read_rom(m, pc + 2)
+else:
+ op = read(m, t, pc, 0)
+ if INSTRUCTION_LENGTH[op] > 1: o1 = read(m, t, pc + 1 & 0xFFFF, op)
+ if INSTRUCTION_LENGTH[op] > 2: o2 = read(m, t, pc + 2 & 0xFFFF, o1)
+"""
+
+
+def begin(program: Program, name: str) -> Lowering:
+    """Begin a function that runs instructions: the registers become variables."""
+    program.declare(name, {"m": POINTER}, NOTHING)
+    out = Lowering(program, name, "noinline")
+    out.code(f"t = m.now; pc = m.pc; {VARIABLES}; p = m.p")
+    out.code("; ".join(f"{name} = m.{name}" for name in REGISTERS))
+    out.code(SET_FLAGS.format("p"))
+    return out
+
+
+def end(out: Lowering) -> None:
+    """End such a function: the registers return to the record."""
+    out.label("out")
+    out.code(f"m.pc = pc; m.p = {FLAGS}; m.now = t")
+    out.code("; ".join(f"m.{name} = {name}" for name in REGISTERS))
+    out.close()
+
+
+def add_interpreter(program: Program, *, notes: bool = False) -> None:
+    """Add ``interpret(m)``.
+
+    The program has `ENTRY_PC`, by place in the ROM the pc of what is translated, and `GUARD`, the
+    cycle after which a frame is interpreted to its end. With `notes`, nothing is translated.
+    """
+    program.add_names({"INSTRUCTION_LENGTH": _LENGTH})
+    out = begin(program, "interpret")
+    out.code("op = o1 = o2 = 0")
+    out.goto("first")
+    out.label("seen")
+    if notes:
+        out.code("if pc & 0x1000: m.seen[place_of(m, pc) & 0x3FFF] = pc")
+    out.label("next")
+    if not notes:
+        is_translated = "pc & 0x1000 and ENTRY_PC[place_of(m, pc)] == pc"
+        out.code(f"if {is_translated} and t <= GUARD and m.left > {INSTRUCTIONS}: goto(out)")
+    out.label("first")
+    out.code(f"if t > {_LONG} and m.left > {INSTRUCTIONS}: goto(long)")
+    out.code("if m.left == 0: goto(too_many)")
+    out.code(f"m.left -= 1\n{_FETCH}\npc = pc + INSTRUCTION_LENGTH[op] & 0xFFFF")
+    out.switch("op", {code: f"op_{code:02X}" for code in OPCODES}, "unknown")
+    for code, one in OPCODES.items():
+        out.label(f"op_{code:02X}")
+        out.code(instruction_code(one, "o1", "o2"))
+        leaps = one.name in ("RTS", "RTI", "BRK") or one.mode in ("ind", "abs", "abx", "aby", "izy")
+        if not out.is_closed:
+            out.goto("seen" if leaps else "next")
+    for label, stop in _STOPS.items():
+        out.label(label)
+        out.code(f"if m.stop == 0: m.stop = {stop}\ngoto(out)")
+    end(out)
