@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
+from pixelpong.atari.machine import DRAW_PICTURE, FRAME_DONE
 from pixelpong.compiling import compiled
+from pixelpong.env.field import DRAW_FIELD
 from pixelpong.kernels.intrinsics import call_play_frames, lowest_bit
 
 _kernel = compiled(error_model="numpy")
@@ -38,16 +40,16 @@ def _emulate(g, place, which, first, count):  # type: ignore[no-untyped-def]
     """Emulate frames with actions from `first` on; return how many were played."""
     if count <= 0:
         return 0
-    address, draws = g.actions + first, 1 + g.draws_pictures
-    answer = call_play_frames(g.play_frames, g.machine[which], address, count, draws)
-    if answer < 0:
-        place.fault, place.is_on = answer, 0
+    address, draws = g.actions + first, DRAW_PICTURE if g.draws_pictures else DRAW_FIELD
+    stop, played, reward, is_over, may_end = call_play_frames(
+        g.play_frames, g.machine[which], address, count, draws
+    )
+    if stop != FRAME_DONE:
+        place.fault, place.is_on = stop, 0
         return 0
-    played = answer >> 16
-    reward = (answer & 0xFF) - 128
     place.reward += reward
     place.points[np.int64(reward < 0)] += reward != 0
-    place.is_over, place.may_end = answer >> 8 & 1, answer >> 9 & 1
+    place.is_over, place.may_end = is_over, may_end
     place.episode_frames += played
     place.total_frames += played
     return played

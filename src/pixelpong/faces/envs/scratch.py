@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong import kernels
-from pixelpong.atari.machine import MACHINE, ROWS, WIDTH
+from pixelpong.atari.machine import ROWS, WIDTH
 from pixelpong.atari.palette import PALETTE
+from pixelpong.env.field import PONG_MACHINE
 from pixelpong.env.native import NativeGame
 from pixelpong.env.preprocess import IS_ACTIVE
 from pixelpong.faces.envs.cartridge import PONG
@@ -33,11 +34,11 @@ def make_scratch(
     `start` is a machine at the start of a game, as bytes; `colours` are levels by palette index;
     `share` is the thread's, with its first game and the one after its last.
     """
-    it, at = options, MACHINE.fields["picture"][1]  # type: ignore[index]
+    it, at = options, PONG_MACHINE.fields["picture"][1]  # type: ignore[index]
     kind, is_duel = it["observation"], it["opponent"] != BUILTIN
-    rooms = [kernels.unshared(8 + MACHINE.itemsize, dtype=np.uint8) for _ in range(2)]
+    rooms = [kernels.unshared(8 + PONG_MACHINE.itemsize, dtype=np.uint8) for _ in range(2)]
     begin = -at % 8  # pictures are read as words
-    machines = tuple(room[begin : begin + MACHINE.itemsize] for room in rooms)
+    machines = tuple(room[begin : begin + PONG_MACHINE.itemsize] for room in rooms)
     for machine in machines:
         machine[:] = start
     pictures = tuple(each[at : at + ROWS * WIDTH].reshape(ROWS, WIDTH) for each in machines)
@@ -63,7 +64,7 @@ def make_scratch(
     tables = make_tables(height, width)
     atari = memory.stacks, kept, words, levels, tables, scratch, plane
     view = {"atari": atari, "frame": memory.frames.view(np.uint64)}.get(kind, IS_ACTIVE)
-    field = machines[0].view(MACHINE)["field"][0]
+    field = machines[0].view(PONG_MACHINE)["field"][0]
     seen = pictures, field, memory.fields, memory.frames, PALETTE
     return rules, machines, actions, seen, view
 

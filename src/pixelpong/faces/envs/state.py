@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong import kernels
-from pixelpong.atari.machine import FIELD_SIZE, ROWS, STATE, WIDTH
+from pixelpong.atari.machine import ROWS, STATE, WIDTH
+from pixelpong.env.field import FIELD_SIZE
 from pixelpong.errors import ConfigError, expected
 
 State = tuple[NDArray[Any], ...]  # copies of the arrays of a `Memory`

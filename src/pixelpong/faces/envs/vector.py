@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 
 from pixelpong import kernels
 from pixelpong.agent.choice import open_agent
-from pixelpong.atari.machine import FIELD_SIZE, ROWS, WIDTH
+from pixelpong.atari.game import not_covered
+from pixelpong.atari.machine import ROWS, WIDTH
 from pixelpong.atari.palette import PALETTE
 from pixelpong.config.protocols import FrameLimit, FrameSkip
-from pixelpong.env.native import not_covered
+from pixelpong.env.field import FIELD_SIZE
 from pixelpong.env.preprocess import mirror
 from pixelpong.errors import ConfigError, did_you_mean, expected
 from pixelpong.faces.envs.cartridge import ACTION_SETS, PONG
@@ -316,7 +317,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         self._turns.play(functools.partial(self._play_share, written))
         faults = self.places["fault"]
         if faults.any():
-            raise not_covered(-int(faults.min()))
+            raise not_covered(int(faults.max()))
         return results
 
     # --- orders ---
