@@ -2,13 +2,13 @@
 
 It plays what the translation has no code for: places that nobody found ahead, code in memory, frames
 that are too long. It begins where ``m.pc`` is and leaves at the next place that is translated
-(`ENTRY_PC`), or when the frame ends. It contains nothing of any cartridge, so one serves for all of
-a kind. A form of it, which plays whole frames, notes where jumps lead (`EXPLORER`).
+(`ENTRY_PC`), or when the frame ends. It contains nothing of any cartridge, so one serves for all.
+
+It notes where it was led to (`seen`, by place in the ROM: the address, and in the upper bits how
+often), so that the translation can begin there the next time.
 """
 
 from __future__ import annotations
-
-import numpy as np
 
 from pixelpong.atari.instructions import (
     FLAGS,
@@ -19,11 +19,10 @@ from pixelpong.atari.instructions import (
 )
 from pixelpong.atari.ir import NOTHING, POINTER, Program
 from pixelpong.atari.lowering import Lowering
-from pixelpong.atari.machine import INSTRUCTIONS, LONG_FRAME, MACHINE, NOT_IMPLEMENTED, TOO_MANY
+from pixelpong.atari.machine import INSTRUCTIONS, LONG_FRAME, NOT_IMPLEMENTED, TOO_MANY
 from pixelpong.atari.opcodes import LENGTHS, OPCODES
 
-EXPLORER = np.dtype([*MACHINE.descr, ("seen", "<u2", 1 << 14)])
-"""The record of a machine that notes, by place in the ROM, at which address a jump led there."""
+MOST_TIMES = 0x7FFF  # that are counted
 
 _LONG = 76 * 400  # cycles of a frame after which its instructions are counted
 _STOPS = {"unknown": NOT_IMPLEMENTED, "long": LONG_FRAME, "too_many": TOO_MANY}
@@ -40,11 +39,17 @@ else:
  if INSTRUCTION_LENGTH[op] > 2: o2 = read(m, t, pc + 2 & 0xFFFF, o1)
 """
 
+# Whether the translation may go on at pc, and to note that it cannot.
+_IS_FREE = f"pc & 0x1000 and t <= GUARD and m.left > {INSTRUCTIONS}"
+_NOTE = f"seen[w] = min(seen[w] >> 16, {MOST_TIMES - 1}) + 1 << 16 | pc"
+
 
 def begin(program: Program, name: str) -> Lowering:
     """Begin a function that runs instructions: the registers become variables."""
     program.declare(name, {"m": POINTER}, NOTHING)
-    out = Lowering(program, name, "noinline")
+    # In one program with a translation that has all, it hardly runs: it is compiled in no time.
+    is_rare = name == "interpret" and not program.is_linked
+    out = Lowering(program, name, "noinline optnone" if is_rare else "noinline")
     out.code(f"t = m.now; pc = m.pc; {VARIABLES}; p = m.p")
     out.code("; ".join(f"{name} = m.{name}" for name in REGISTERS))
     out.code(SET_FLAGS.format("p"))
@@ -59,23 +64,24 @@ def end(out: Lowering) -> None:
     out.close()
 
 
-def add_interpreter(program: Program, *, notes: bool = False) -> None:
+def add_interpreter(program: Program) -> None:
     """Add ``interpret(m)``.
 
-    The program has `ENTRY_PC`, by place in the ROM the pc of what is translated, and `GUARD`, the
-    cycle after which a frame is interpreted to its end. With `notes`, nothing is translated.
+    The program has `ENTRY_PC`, by place in the ROM the pc of what is translated; `GUARD`, the cycle
+    after which a frame is interpreted to its end; and `seen`.
     """
     program.add_names({"INSTRUCTION_LENGTH": _LENGTH})
     out = begin(program, "interpret")
-    out.code("op = o1 = o2 = 0")
+    out.code("op = o1 = o2 = 0; is_led = 1")
+    out.code(f"if {_IS_FREE}:\n w = place_of(m, pc)\n if ENTRY_PC[w] != pc: {_NOTE}")
     out.goto("first")
-    out.label("seen")
-    if notes:
-        out.code("if pc & 0x1000: m.seen[place_of(m, pc) & 0x3FFF] = pc")
+    out.label("led")
+    out.code("is_led = 1")
     out.label("next")
-    if not notes:
-        is_translated = "pc & 0x1000 and ENTRY_PC[place_of(m, pc)] == pc"
-        out.code(f"if {is_translated} and t <= GUARD and m.left > {INSTRUCTIONS}: goto(out)")
+    out.code(
+        f"if {_IS_FREE}:\n w = place_of(m, pc)\n if ENTRY_PC[w] == pc: goto(out)\n"
+        f" if is_led: {_NOTE}\nis_led = 0"
+    )
     out.label("first")
     out.code(f"if t > {_LONG} and m.left > {INSTRUCTIONS}: goto(long)")
     out.code("if m.left == 0: goto(too_many)")
@@ -86,7 +92,7 @@ def add_interpreter(program: Program, *, notes: bool = False) -> None:
         out.code(instruction_code(one, "o1", "o2"))
         leaps = one.name in ("RTS", "RTI", "BRK") or one.mode in ("ind", "abs", "abx", "aby", "izy")
         if not out.is_closed:
-            out.goto("seen" if leaps else "next")
+            out.goto("led" if leaps else "next")
     for label, stop in _STOPS.items():
         out.label(label)
         out.code(f"if m.stop == 0: m.stop = {stop}\ngoto(out)")

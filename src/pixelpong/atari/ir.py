@@ -71,6 +71,8 @@ class Program:
     outside: dict[str, str] = field(default_factory=dict)
     is_linked: bool = False
     has_functions: bool = True
+    # Tables of 32-bit numbers that code changes, with their length, or 0 if another program has it.
+    memory: dict[str, int] = field(default_factory=dict)
     names: dict[str, Any] = field(default_factory=dict)  # constants and tables of the source
     # For each function its parameters by name, with their types, and the type of the result.
     signatures: dict[str, tuple[dict[str, str], str]] = field(default_factory=dict)
@@ -92,6 +94,11 @@ class Program:
 
     def table(self, name: str) -> tuple[str, int]:
         """Add a tuple of numbers or of tuples; return the elements' type and a row's length."""
+        if name in self.memory:
+            linkage, count = "" if self.is_linked else "internal ", self.memory[name]
+            what = f"{linkage}global [{count} x {INT}] zeroinitializer"
+            self._tables[name] = f"@{self.symbol(name)} = {what if count else f'external global {INT}'}"
+            return INT, 1
         if name in self.outside and name not in self.names:
             kind = self.outside[name]
             self._tables[name] = f"@{self.symbol(name)} = external constant {kind}"
@@ -113,8 +120,9 @@ class Program:
 
     def symbol(self, name: str) -> str:
         """The name of a function or table in IR; what is linked must not be called as in C."""
-        is_own = self.is_linked and (name in self.signatures or name in self.outside)
-        return f"atari.{name}" if is_own else name
+        shared = (self.signatures, self.outside, self.memory)
+        is_shared = self.is_linked and any(name in each for each in shared)
+        return f"atari.{name}" if is_shared else name
 
     def constant_outside(self, name: str) -> str | None:
         """The symbol of a constant that another program defines."""
@@ -125,6 +133,8 @@ class Program:
 
     def define_outside(self) -> None:
         """Add the tables and constants that the other program lacks."""
+        for name in self.memory:
+            self.table(name)
         for name, kind in self.outside.items():
             if kind == INT:
                 self._tables[f"{name} "] = (

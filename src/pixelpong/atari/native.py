@@ -1,29 +1,23 @@
-"""Compiling LLVM IR to functions, and caching the machine code for the next process.
+"""Compiling LLVM IR to functions, and keeping the machine code for the next process.
 
 LLVM comes with numba, as llvmlite, so the user needs no compiler. The code is specific to the
-processor. It is kept in the user's cache folder, under a name derived from all it depends on, after
-a checksum; damaged code is compiled again. A cache that cannot be written costs only time. Two
-processes that compile at the same moment write the same bytes, each to a temporary file that it
-then renames.
-
-Neither compiling nor calling holds Python's lock.
+processor, and is kept in the cache folder (`pixelpong.atari.cache`). Neither compiling nor calling
+holds Python's lock.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import hashlib
-import os
-import sys
-import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite
 import llvmlite.binding as llvm
+
+from pixelpong.atari.cache import cache_folder, keep, read_kept
 
 # LLVM's optimization levels for the IR and for the machine code. A higher level costs more time at
 # the first use than it gains: docs/log.md.
@@ -34,60 +28,53 @@ LEVEL, CODE_LEVEL = 1, 2
 _making = threading.Lock()
 
 
+class Source(NamedTuple):
+    """A module, which is compiled if it is not in the cache."""
+
+    key: bytes  # identifies everything that the IR depends on
+    make_ir: Callable[[], str]
+    # Only the passes run without which code is slow. They take a fifth of LEVEL's time; what is
+    # long because it was translated, and has little to inline, gains nothing from the others.
+    has_few_passes: bool = False
+
+
 class NativeCode:
-    """Functions in machine code; their addresses are valid as long as this object lives."""
+    """Functions in machine code; their addresses are valid as long as this object lives.
+
+    Attributes:
+        was_kept: all of the code came from the cache.
+    """
 
     def __init__(
         self,
-        key: bytes,
-        make_ir: Callable[[], str],
+        sources: Sequence[Source],
         folder: Path | None = None,
-        others: Sequence[tuple[bytes, Callable[[], str]]] = (),
-        *,
-        is_quick: bool = False,
+        before_compiling: Callable[[], None] = lambda: None,
     ) -> None:
-        """Take the machine code from the cache, or compile it.
-
-        `key` identifies everything the IR depends on. `others` are keys and IR of what is linked to
-        it. With `is_quick` only the passes run that pay for code that is run once in a frame.
-        """
+        """Take the machine code of modules from the cache or compile it, and link them."""
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
-        triple = llvm.get_process_triple()
-        processor = llvm.get_host_cpu_name()
-        features = llvm.get_host_cpu_features().flatten()
-        target = llvm.Target.from_triple(triple).create_target_machine(
-            cpu=processor, features=features, opt=CODE_LEVEL, jit=True
-        )
+        compiler = _Compiler()
         folder = folder or cache_folder()
         self.was_kept = True
         with _making:
-            codes = []
-            for each, make, quick in (
-                (key, make_ir, is_quick),
-                *((*other, False) for other in others),
-            ):
-                parts = (each.hex(), llvmlite.__version__, triple, processor, features, str(LEVEL))
-                name = hashlib.sha256("\n".join((*parts, "quick" * quick)).encode()).hexdigest()[
-                    :40
-                ]
-                path = folder and folder / f"{name}.machine"
-                code = path and _read(path)
+            empty = llvm.parse_assembly("")
+            empty.triple = compiler.triple
+            self._engine = llvm.create_mcjit_compiler(empty, compiler.target)
+            for source in sources:
+                path = folder and folder / f"{compiler.name_of(source)}.machine"
+                code = path and read_kept(path)
                 if code is None:
                     self.was_kept = False
-                    code = _compile(make(), triple, target, is_quick=quick)
+                    before_compiling()
+                    code = compiler.compile(source)
                     if path is not None:
-                        _keep(path, code)
-                codes.append(code)
-            empty = llvm.parse_assembly("")
-            empty.triple = triple
-            self._engine = llvm.create_mcjit_compiler(empty, target)
-            for code in codes:
+                        keep(path, code)
                 self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
             self._engine.finalize_object()
 
     def address(self, name: str) -> int:
-        """The address of an exported function."""
+        """The address of an exported function or table."""
         found: int = self._engine.get_function_address(name)
         assert found, name
         return found
@@ -99,22 +86,39 @@ class NativeCode:
         return function
 
 
-def _compile(ir: str, triple: str, target: Any, *, is_quick: bool = False) -> bytes:
-    """Compile a module to machine code, as an object file."""
-    module = llvm.parse_assembly(ir)
-    module.triple, module.data_layout = triple, str(target.target_data)
-    module.verify()
-    tuning = llvm.create_pipeline_tuning_options(LEVEL)
-    tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_unrolling = False
-    builder = llvm.create_pass_builder(target, tuning)
-    passes = _quick_passes() if is_quick else builder.getModulePassManager()
-    passes.run(module, llvm.create_pass_builder(target, tuning))
-    code: bytes = target.emit_object(module)
-    return code
+class _Compiler:
+    """LLVM for this processor."""
+
+    def __init__(self) -> None:
+        self.triple = llvm.get_process_triple()
+        self._processor = llvm.get_host_cpu_name()
+        self._features = llvm.get_host_cpu_features().flatten()
+        self.target = llvm.Target.from_triple(self.triple).create_target_machine(
+            cpu=self._processor, features=self._features, opt=CODE_LEVEL, jit=True
+        )
+
+    def name_of(self, source: Source) -> str:
+        """A name derived from all that the machine code depends on."""
+        passes = "few" if source.has_few_passes else str(LEVEL)
+        parts = (source.key.hex(), llvmlite.__version__, self.triple, self._processor)
+        text = "\n".join((*parts, self._features, passes))
+        return hashlib.sha256(text.encode()).hexdigest()[:40]
+
+    def compile(self, source: Source) -> bytes:
+        """Compile a module to machine code, as an object file."""
+        module = llvm.parse_assembly(source.make_ir())
+        module.triple, module.data_layout = self.triple, str(self.target.target_data)
+        module.verify()
+        tuning = llvm.create_pipeline_tuning_options(LEVEL)
+        tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_unrolling = False
+        builder = llvm.create_pass_builder(self.target, tuning)
+        passes = _few_passes() if source.has_few_passes else builder.getModulePassManager()
+        passes.run(module, builder)
+        code: bytes = self.target.emit_object(module)
+        return code
 
 
-def _quick_passes() -> Any:
-    """The passes without which code is slow; they take a fifth of the time that LEVEL 1 takes."""
+def _few_passes() -> Any:
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
     passes.add_sroa_pass()
@@ -124,54 +128,3 @@ def _quick_passes() -> Any:
     passes.add_simplify_cfg_pass()
     passes.add_dead_store_elimination_pass()
     return passes
-
-
-def cache_folder() -> Path | None:
-    """The folder for machine code: PIXELPONG_CACHE_DIR, or the user's cache folder.
-
-    None if the user has no home: code from a folder that others can write to must not be run.
-    """
-    folder = os.environ.get("PIXELPONG_CACHE_DIR")
-    try:
-        return Path(folder).expanduser() if folder else _users_cache() / "pixelpong"
-    except RuntimeError:  # there is no home
-        return None
-
-
-def _users_cache() -> Path:
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-
-
-def _read(path: Path) -> bytes | None:
-    """Read cached machine code; None if there is none, it is damaged, or no regular file."""
-    try:
-        if not path.is_file():  # a named pipe would be waited for
-            return None
-        content = path.read_bytes()
-    except OSError:
-        return None
-    code = content[32:]
-    return code if code and _seal(path, code) == content[:32] else None
-
-
-def _seal(path: Path, code: bytes) -> bytes:
-    """The checksum in front of the code; it includes the name, so other code does not pass."""
-    return hashlib.sha256(path.name.encode() + code).digest()
-
-
-def _keep(path: Path, code: bytes) -> None:
-    """Write the code completely or not at all; do nothing if it cannot be written."""
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(_seal(path, code) + code)
-            Path(name).replace(path)
-        except OSError:
-            Path(name).unlink(missing_ok=True)
-            raise
