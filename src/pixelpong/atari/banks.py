@@ -19,7 +19,7 @@ from pixelpong.atari.typed import Int, Machine, inline
 NONE, WHOLE, QUARTERS, LINE = range(4)
 SCHEME = NONE
 ROM_SIZE = 2048
-HOTSPOT = 0xFF8  # the first of the addresses that switch whole banks
+HOTSPOT = 0x1000  # the first of the addresses that switch banks
 HAS_RAM = 0  # whether the first 256 addresses are 128 bytes of memory, to write and to read
 
 
@@ -38,7 +38,7 @@ def is_simple(address: Int) -> Int:
     """Whether an address is ROM, and a read there does nothing else."""
     if address & 0x1000 == 0 or (HAS_RAM and address & 0xF00 == 0):
         return 0
-    return SCHEME in (NONE, LINE) or address & 0xFFF < 0xFE0
+    return address & 0xFFF < HOTSPOT
 
 
 @inline
@@ -53,8 +53,8 @@ def switch_bank(m: Machine, address: Int) -> None:
     if SCHEME == WHOLE and q >= HOTSPOT and q < HOTSPOT + ROM_SIZE // 4096:
         for k in range(4):
             m.banks[k] = 4 * (q - HOTSPOT) + k
-    if SCHEME == QUARTERS and q >= 0xFE0 and q < 0xFF8:
-        m.banks[q - 0xFE0 >> 3] = q & 7
+    if SCHEME == QUARTERS and q >= HOTSPOT and q < HOTSPOT + 24:
+        m.banks[q - HOTSPOT >> 3] = q & 7
 
 
 def read_cartridge(m: Machine, address: Int) -> Int:

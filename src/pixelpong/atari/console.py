@@ -39,7 +39,7 @@ from pixelpong.atari.typed import Int, Machine, copy, inline
 _TIMER_SHIFTS = (0, 3, 6, 10)
 # Cycles to charge a capacitor: 1.6 · 10 nF · 1.19 MHz, as a fraction. Source: ALE.
 _CYCLES_PER_OHM = (1904, 100_000)
-MOST_OHM = 1_000_000  # more is no paddle at all
+_MOST_OHM = 1_000_000  # more is no paddle at all
 _LONG_AGO = 100  # cycles after which it does not matter how long ago HMOVE was
 
 
@@ -178,7 +178,7 @@ def begin_frame(m: Machine) -> None:
         m.vsync_end = FAR
     for k in range(4):
         cycles = m.resistance[k] * _CYCLES_PER_OHM[0] // _CYCLES_PER_OHM[1]
-        m.charged[k] = cycles if m.resistance[k] < MOST_OHM else FAR
+        m.charged[k] = cycles if m.resistance[k] < _MOST_OHM else FAR
 
 
 def end_frame(m: Machine, t: Int) -> None:

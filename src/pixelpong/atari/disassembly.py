@@ -31,8 +31,10 @@ class BankedRom:
 
     @property
     def hotspot(self) -> int:
-        """The first of the addresses that switch whole banks."""
-        return 0xFF6 if len(self.content) > 8192 else 0xFF8
+        """The first of the addresses that switch banks."""
+        if self.scheme == WHOLE:
+            return 0xFF6 if len(self.content) > 8192 else 0xFF8
+        return 0xFE0 if self.scheme == QUARTERS else 0x1000
 
     def bank_of(self, address: int) -> int | None:
         """The bank to which an access to an address switches, if it does."""
@@ -42,7 +44,7 @@ class BankedRom:
 
     def switches(self, address: int) -> bool:
         """Whether an access to an address changes what other addresses show."""
-        is_quarter = self.scheme == QUARTERS and 0xFE0 <= address & 0xFFF < 0xFF8
+        is_quarter = self.scheme == QUARTERS and 0 <= (address & 0xFFF) - self.hotspot < 24
         return self.bank_of(address) is not None or (is_quarter and address & 0x1000 != 0)
 
     def is_memory(self, address: int) -> bool:
@@ -115,7 +117,7 @@ def read_instruction(rom: BankedRom, spot: Spot) -> Instruction | None:
     length = LENGTHS[opcode.mode]
     last = pc + length - 1
     crosses = rom.scheme == QUARTERS and (pc ^ last) & 0xC00
-    reaches_switch = rom.scheme in (WHOLE, QUARTERS) and last & 0xFFF >= 0xFE0
+    reaches_switch = last & 0xFFF >= rom.hotspot
     if crosses or reaches_switch or (last ^ pc) & 0x1000 or place + length > len(rom.content):
         return None
     low, high = [*rom.content[place + 1 : place + length], 0, 0][:2]

@@ -15,30 +15,30 @@ import ctypes
 import hashlib
 import random
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.atari.cache import cache_folder, keep, read_kept
+from pixelpong.atari.cache import keep, read_kept
 from pixelpong.atari.disassembly import BankedRom, Spot
-from pixelpong.atari.machine import DRAW_NOTHING, FRAME_DONE, MOST_OHM
+from pixelpong.atari.machine import DRAW_NOTHING, FRAME_DONE
 from pixelpong.atari.native import NativeCode
 
-_GAMES, _FRAMES, _HOLD = 4, 500, 9  # that are played, their frames, and for how long inputs are held
+_GAMES, _FRAMES, _HOLD = 4, 450, 9  # that are played; their frames, and those that inputs are held
 _IDLE_FRAMES, _RESET_FRAMES = 60, 10
-NO_SWITCH, RESET, SELECT = 0x3F, 0x3E, 0x3D  # what of the console's switches is held
-# A joystick's eight directions and its middle, four bits each, 0 while pressed.
+_NO_SWITCH, _RESET = 0x3F, 0x3E
+# A joystick's middle and its eight directions, four bits each, 0 while pressed.
 _DIRECTIONS = (15, 14, 13, 11, 7, 10, 6, 9, 5)
+_HIGHEST_OHM = 800_000
 
-OFTEN = 10_000  # times in a process that unknown spots were met, which is worth compiling again
-MOST_ROUNDS = 3  # of compiling again
+_OFTEN = 1_000  # times in a process that unknown spots were met, which is worth compiling again
+_MOST_ROUNDS = 3  # of compiling again
 
 
-def explore(code: NativeCode, power_on: Callable[[], NDArray[np.void]]) -> set[Spot]:
-    """Play a cartridge with random inputs; return the spots that jumps led to.
+def explore(code: NativeCode, power_on: Callable[[], NDArray[np.void]], size: int) -> set[Spot]:
+    """Play a cartridge of a size with random inputs; return the spots that jumps led to.
 
     `code` plays it without a translation. The same cartridge always gives the same spots.
     """
@@ -51,32 +51,75 @@ def explore(code: NativeCode, power_on: Callable[[], NDArray[np.void]]) -> set[S
 
     for _ in range(_GAMES):
         machine: Any = power_on()
-        machine["draws"] = DRAW_NOTHING
-        _press(machine, chance, 0.0)
-        goes_on = hold(machine, NO_SWITCH, _IDLE_FRAMES) and hold(machine, RESET, _RESET_FRAMES)
+        machine["draws"], machine["swcha"] = DRAW_NOTHING, 0xFF
+        goes_on = hold(machine, _NO_SWITCH, _IDLE_FRAMES) and hold(machine, _RESET, _RESET_FRAMES)
         for _ in range(_FRAMES // _HOLD):
-            if goes_on:
-                _press(machine, chance, 0.8)
-                goes_on = hold(machine, NO_SWITCH, _HOLD)
-    return {spot for spot, _ in read_seen(code)}
+            if goes_on:  # if it meets what is not covered, that is all
+                _press(machine, chance)
+                goes_on = hold(machine, _NO_SWITCH, _HOLD)
+    return set(read_seen(code, size))
 
 
-def _press(machine: Any, chance: random.Random, how_often: float) -> None:
-    """Press whatever may be plugged in: both joysticks, and paddles, whose buttons are directions."""
-    pressed = [chance.random() < how_often for _ in range(4)]
-    first, second = (
-        chance.choice(_DIRECTIONS) if is_pressed else _DIRECTIONS[0] for is_pressed in pressed[:2]
-    )
-    machine["swcha"] = first << 4 | second
-    machine["fire"] = [0x80 * (chance.random() > how_often / 2) for _ in range(2)]
-    machine["resistance"] = [chance.randrange(MOST_OHM) for _ in range(4)]
+def _press(machine: Any, chance: random.Random) -> None:
+    """Press and turn whatever may be plugged in; a paddle's button is one of the directions."""
+    machine["swcha"] = chance.choice(_DIRECTIONS) << 4 | chance.choice(_DIRECTIONS)
+    machine["fire"] = [chance.choice((0, 0x80)) for _ in range(2)]
+    machine["resistance"] = [chance.randrange(_HIGHEST_OHM) for _ in range(4)]
 
 
-def read_seen(code: NativeCode) -> list[tuple[Spot, int]]:
+def read_seen(code: NativeCode, size: int) -> dict[Spot, int]:
     """The spots that the interpreter of a linked cartridge noted, and how often."""
-    size = code.sizes["seen"]
-    table = np.ctypeslib.as_array((ctypes.c_uint32 * size).from_address(code.address("atari.seen")))
-    return [
-        ((int(place), int(table[place] & 0xFFFF)), int(table[place] >> 16))
-        for place in np.flatnonzero(table)
-    ]
+    table = (ctypes.c_uint32 * size).from_address(code.address("atari.seen"))
+    noted = np.array(table)
+    return {
+        (int(place), int(noted[place]) & 0xFFFF): int(noted[place]) >> 16
+        for place in np.flatnonzero(noted)
+    }
+
+
+class Notes:
+    """The spots at which a cartridge's translation begins, kept in the cache folder."""
+
+    def __init__(self, rom: BankedRom, key: bytes, folder: Path | None) -> None:
+        """Without a folder, nothing is kept."""
+        self._size = len(rom.content)
+        name = hashlib.sha256(b"notes" + key).hexdigest()[:40]
+        self._path = folder and folder / f"{name}.notes"
+        self._rounds = 0
+        self.spots: frozenset[Spot] = frozenset()
+
+    def read(self) -> bool:
+        """Read what is kept, if anything is."""
+        found = self._read()
+        if found is not None:
+            self._rounds, self.spots = found
+        return found is not None
+
+    def _read(self) -> tuple[int, frozenset[Spot]] | None:
+        """The rounds of compiling again, and the spots; None if that is not what the file has."""
+        content = self._path and read_kept(self._path)
+        if not content or len(content) % 4:
+            return None
+        rounds, *numbers = np.frombuffer(content, "<u4").tolist()
+        spots = frozenset((number >> 16, number & 0xFFFF) for number in numbers)
+        if any(place >= self._size or pc & 0x1000 == 0 for place, pc in spots):
+            return None
+        return rounds, spots
+
+    def write(self, spots: Iterable[Spot], rounds: int = 0) -> None:
+        """Keep spots for the next process."""
+        if self._path is not None:
+            numbers = [rounds, *(place << 16 | pc for place, pc in sorted(spots))]
+            keep(self._path, np.array(numbers, "<u4").tobytes())
+
+    def keep(self, code: NativeCode, known: Iterable[Spot]) -> None:
+        """Keep what was met while playing, if it is worth compiling again; `known` is translated.
+
+        Several processes may do so at once: all that they met counts as one round.
+        """
+        seen = read_seen(code, self._size)
+        new = seen.keys() - set(known)
+        if self._rounds >= _MOST_ROUNDS or sum(seen[spot] for spot in new) < _OFTEN:
+            return
+        rounds, spots = self._read() or (0, self.spots)
+        self.write(spots | new, max(rounds, self._rounds + 1))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import weakref
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.atari import build
+from pixelpong.atari.cache import cache_folder
 from pixelpong.atari.cartridge import Cartridge
 from pixelpong.atari.disassembly import Spot, read_vector
+from pixelpong.atari.exploring import Notes, explore
 from pixelpong.atari.machine import FRAME_DONE, NOT_IMPLEMENTED, make_machine
-from pixelpong.atari.native import NativeCode
+from pixelpong.atari.native import NativeCode, Source
 from pixelpong.errors import EmulatorError
 
 _REASONS = {NOT_IMPLEMENTED: "the game used an instruction that is not covered"}
@@ -41,27 +45,81 @@ class Game:
         folder: Path | None = None,
         *,
         is_plain: bool = False,
+        tell: Callable[[str], None] = lambda line: None,
     ) -> None:
-        """Compile a cartridge, or take its code from the cache; with `is_plain` without hints."""
+        """Compile a cartridge, or take its code from the cache.
+
+        Args:
+            cartridge: its facts.
+            rom: its content.
+            folder: for the code; by default the user's cache folder.
+            is_plain: leave its hints out.
+            tell: is given a line before something is compiled, which takes seconds.
+        """
         self.cartridge, self._rom = cartridge, rom
-        banked = cartridge.banked(rom)
-
-        def make_ir() -> str:
-            entries = self._entries()
-            return build.make_program(cartridge, banked, entries, with_hints=not is_plain).to_ir()
-
+        self._banked, self._folder = cartridge.banked(rom), folder or cache_folder()
+        self._tell: Callable[[str], None] | None = tell
+        self.keep_notes: Callable[[], Any] = lambda: None
         try:
-            self._code = NativeCode(_key(cartridge, rom, is_plain), make_ir, folder)
+            self._code = self._compile(is_plain) if cartridge.hints else self._link()
         except (RuntimeError, OSError) as error:
             advice = "use a machine that numba supports"
             raise EmulatorError(f"LLVM cannot compile the game: {error}; {advice}") from error
-        self.was_kept = self._code.was_kept
+        self.was_kept = self._tell is not None
         self.address = self._code.address("play_frames")
         number, pointer = ctypes.c_int32, ctypes.c_void_p
         self.play_frames = self._code.function(
             "play_frames", None, pointer, pointer, number, number
         )
         self._idle = self._code.function("idle", None, pointer, number, number)
+
+    def _compile(self, is_plain: bool) -> NativeCode:
+        """The cartridge's program as one."""
+        cartridge, banked = self.cartridge, self._banked
+
+        def make_ir() -> str:
+            entries = self._entries()
+            return build.make_program(cartridge, banked, entries, with_hints=not is_plain).to_ir()
+
+        return self._load(Source(self._key(f"whole {is_plain}"), make_ir))
+
+    def _link(self) -> NativeCode:
+        """The cartridge's program, linked to that of the console."""
+        notes = Notes(self._banked, self._key("notes"), self._folder)
+        if notes.read():
+            found = notes.spots
+        else:
+            code = self._load(self._translated(()), _console())
+            found = frozenset(explore(code, self.power_on, len(self._rom)))
+            notes.write(found)
+        entries = sorted(found)
+        code = self._load(self._translated(entries), _console())
+        # The notes are kept when the process ends, if not before.
+        self.keep_notes = weakref.finalize(self, notes.keep, code, entries)
+        return code
+
+    def _translated(self, entries: Iterable[Spot]) -> Source:
+        def make_ir() -> str:
+            return build.make_game(self.cartridge, self._banked, entries).to_ir()
+
+        return Source(self._key(f"linked {entries}"), make_ir, has_few_passes=True)
+
+    def _load(self, *sources: Source) -> NativeCode:
+        return NativeCode(sources, self._folder, self._warn)
+
+    def _warn(self) -> None:
+        """Tell, once, that it takes a while."""
+        if self._tell:
+            self._tell(f"Compiling {self.cartridge.name} for this processor, once …")
+            self._tell = None
+
+    def _key(self, form: str) -> bytes:
+        """Hash what the code depends on besides the processor and LLVM: ROM, form, sources."""
+        cartridge = self.cartridge
+        facts = sorted(cartridge.all_constants(self._banked).items())
+        hints = (cartridge.entries, dict(cartridge.hints), cartridge.record.descr)
+        modules = [Path(str(module.__file__)) for module in cartridge.modules]
+        return _hash(self._rom, repr((form, facts, hints)), *modules)
 
     def _entries(self) -> list[Spot]:
         """Where the code begins: at a reset, an interrupt, and behind jumps through memory."""
@@ -73,8 +131,11 @@ class Game:
     def power_on(self) -> NDArray[np.void]:
         """A machine that has just been switched on, [1] of the cartridge's record."""
         machine: Any = make_machine(self.cartridge.record)
-        machine["pc"] = read_vector(self._rom, len(self._rom) - 4)
         machine["s"], machine["p"], machine["fire"] = 0xFF, 0x30, 0x80
+        first = {"F8": (4, 5, 6, 7), "F6": (0, 1, 2, 3), "E0": (4, 5, 6, 7)}
+        machine["banks"] = banks = first.get(self.cartridge.scheme[:2], (0,) * 4)
+        last = 1024 * banks[3] if any(banks) else min(len(self._rom), 4096) - 1024
+        machine["pc"] = read_vector(self._rom, last + 0x3FC)
         return machine
 
     def idle(self, machine: NDArray[np.void], switches: int, count: int) -> None:
@@ -85,12 +146,13 @@ class Game:
             raise not_covered(stop)
 
 
-def _key(cartridge: Cartridge, rom: bytes, is_plain: bool) -> bytes:
-    """Hash what the code depends on besides the processor and LLVM: ROM, form, sources."""
-    files = [*sorted(Path(build.__file__).parent.glob("*.py"))]
-    files += [Path(str(module.__file__)) for module in cartridge.modules]
-    form = repr((cartridge.scheme, cartridge.top, cartridge.rows, cartridge.max_lines))
-    form += repr((cartridge.has_combs, cartridge.entries, dict(cartridge.hints), is_plain))
-    form += repr((dict(cartridge.constants), cartridge.record.descr))
+def _console() -> Source:
+    """The console and the interpreter, for all cartridges."""
+    return Source(_hash(b"", "console"), lambda: build.make_console().to_ir(), has_few_passes=True)
+
+
+def _hash(rom: bytes, form: str, *modules: Path) -> bytes:
+    folder = Path(build.__file__).parent
+    files = [*sorted(folder.glob("*.py")), *modules]
     sources = b"".join(path.read_bytes() for path in files)
     return hashlib.sha256(rom + sources + form.encode()).digest()

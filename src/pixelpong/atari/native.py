@@ -75,7 +75,7 @@ class NativeCode:
 
     def address(self, name: str) -> int:
         """The address of an exported function or table."""
-        found: int = self._engine.get_function_address(name)
+        found: int = self._engine.get_global_value_address(name)
         assert found, name
         return found
 

@@ -291,8 +291,7 @@ class Translation:
     def _is_table(self, base: int) -> bool:
         """Whether an address plus an index of up to 255 is ROM, and a read there does no more."""
         rom, last = self._rom, (base & 0xFFF) + 255
-        limit = 0xFE0 if rom.scheme in (1, 2) else 0x1000
-        return base & 0x1000 != 0 and last < limit and not rom.is_memory(base)
+        return base & 0x1000 != 0 and last < rom.hotspot and not rom.is_memory(base)
 
     def _read_direct(self, one: Instruction) -> str:
         q, bus = one.word, one.low if one.opcode.mode == "zp" else one.high
