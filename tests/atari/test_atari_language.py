@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import typed_examples
 
-from pixelpong.atari.ir import Program
 from pixelpong.atari.lowering import lower_modules
+from pixelpong.atari.program import Program
 
 EXAMPLES = [
     name

@@ -6,6 +6,7 @@ Whatever bytes a record has, compiled code stays inside it and ends.
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import gc
 import mmap
 import multiprocessing
@@ -25,7 +26,7 @@ import pytest
 from machines import made_up_state, short_and_long
 from promises import promise
 
-from pixelpong.atari import game, tia
+from pixelpong.atari import cache, tia
 from pixelpong.atari import native as machine_code
 from pixelpong.atari.machine import (
     DRAW_NOTHING,
@@ -34,7 +35,7 @@ from pixelpong.atari.machine import (
     NOT_IMPLEMENTED,
     STATE,
 )
-from pixelpong.atari.native import NativeCode, cache_folder
+from pixelpong.atari.native import NativeCode, Source
 from pixelpong.env import cartridge, field, native
 from pixelpong.env.field import PONG_MACHINE
 from pixelpong.env.native import NativeConsole, NativeGame, load_game
@@ -179,7 +180,7 @@ def test_the_advice_for_another_rom_installs_the_one_that_was_measured(tmp_path,
 def made(folder: Path | None, key: bytes = b"key", answer: int = 42) -> bool:
     """Whether the machine code of a small program was kept."""
     ir = f"define i32 @answer() {{\n ret i32 {answer}\n}}\n"
-    code = NativeCode(key, lambda: ir, folder)
+    code = NativeCode([Source(key, lambda: ir)], folder)
     gc.collect()
     assert code.function("answer", ctypes.c_int32)() == (42 if code.was_kept else answer)
     return code.was_kept
@@ -219,16 +220,20 @@ def test_machine_code_is_for_this_program_this_processor_and_this_llvm(tmp_path,
 
 
 def test_the_key_knows_the_rom_the_form_and_every_source(monkeypatch):
-    rom = read_rom()
+    pong, rom, made = native.PONG, read_rom(), load_game()
     folder = Path(tia.__file__).parent
     sources = [*folder.glob("*.py"), Path(cartridge.__file__), Path(field.__file__)]
-    forms = (rom, False), (rom, True), (rom[:-1] + b"\0", False)
-    keys = {game._key(native.PONG, *each) for each in forms}
+    other = dataclasses.replace(pong, rows=pong.rows + 1)
+    keys = {made._key(form) for form in ("whole True", "whole False")}
+    for name, value in (("_rom", rom[:-1] + b"\0"), ("cartridge", other)):
+        with monkeypatch.context() as patch:
+            patch.setattr(made, name, value)
+            keys.add(made._key("whole False"))
     for changed in sources:
         contents = {changed: str(changed).encode()}
         monkeypatch.setattr(Path, "read_bytes", lambda path, new=contents: new.get(path, b""))
-        keys.add(game._key(native.PONG, rom, False))
-    assert len(keys) == len(forms) + len(sources)
+        keys.add(made._key("whole False"))
+    assert len(keys) == 4 + len(sources)
 
 
 @pytest.mark.slow
@@ -237,7 +242,7 @@ def test_a_cache_that_cannot_be_written_costs_time_alone(tmp_path, monkeypatch):
     for folder in (tmp_path / "a file", tmp_path / "a file" / "cache", Path("/proc/pixelpong")):
         assert [made(folder) for _ in range(2)] == [False, False]
     full = Mock(side_effect=OSError(28, "No space left on device"))
-    monkeypatch.setattr(machine_code.os, "fdopen", full)
+    monkeypatch.setattr(cache.os, "fdopen", full)
     assert [made(tmp_path / "full") for _ in range(2)] == [False, False]
     assert list((tmp_path / "full").iterdir()) == []
 
@@ -256,14 +261,14 @@ def test_where_machine_code_is_kept(monkeypatch, tmp_path):
         ("linux", {"PIXELPONG_CACHE_DIR": "", "XDG_CACHE_HOME": "/xdg"}, Path("/xdg/pixelpong")),
         ("linux", {}, home / ".cache" / "pixelpong"),
     ):
-        monkeypatch.setattr(machine_code.sys, "platform", platform)
+        monkeypatch.setattr(cache.sys, "platform", platform)
         for name in ("PIXELPONG_CACHE_DIR", "XDG_CACHE_HOME", "LOCALAPPDATA"):
             monkeypatch.delenv(name, raising=False)
         for name, value in values.items():
             monkeypatch.setenv(name, value)
-        assert cache_folder() == wanted, (platform, values)
+        assert cache.cache_folder() == wanted, (platform, values)
     monkeypatch.setattr(Path, "home", lambda: Path("~no such user").expanduser())
-    assert cache_folder() is None
+    assert cache.cache_folder() is None
     assert [made(None) for _ in range(2)] == [False, False]
 
 

@@ -14,7 +14,6 @@ from machines import PlainMachine
 
 from pixelpong.atari import banks, console, drawing, tia
 from pixelpong.atari import registers as r
-from pixelpong.atari.ir import NOTHING, POINTER, Program
 from pixelpong.atari.lowering import Lowering, lower_modules
 from pixelpong.atari.machine import (
     DRAW_NOTHING,
@@ -30,6 +29,7 @@ from pixelpong.atari.machine import (
     WIDTH,
     make_machine,
 )
+from pixelpong.atari.program import NOTHING, POINTER, Program
 from pixelpong.env import field
 from pixelpong.env.field import DRAW_FIELD, FIELD_TOP, PONG_MACHINE
 

@@ -15,9 +15,9 @@ import pytest
 from pixelpong.atari import build
 from pixelpong.atari import registers as r
 from pixelpong.atari.cartridge import Cartridge
-from pixelpong.atari.ir import Program
 from pixelpong.atari.machine import PADDLE_CENTRE, PADDLE_TURN, STATE
-from pixelpong.atari.native import NativeCode
+from pixelpong.atari.native import NativeCode, Source
+from pixelpong.atari.program import Program
 
 _ANNOTATIONS = "from __future__ import annotations"
 
@@ -116,7 +116,7 @@ def short_and_long(short: tuple, *long: tuple) -> list:
 def compile_program(program: Program, folder: Path) -> NativeCode:
     """Machine code that no cache keeps for long."""
     ir = program.to_ir()
-    return NativeCode(ir.encode(), lambda: ir, folder)
+    return NativeCode([Source(ir.encode(), lambda: ir)], folder)
 
 
 def function_of(code: NativeCode, name: str, num_arguments: int) -> Callable[..., int]:

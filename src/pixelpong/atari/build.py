@@ -12,9 +12,9 @@ from pixelpong.atari import banks, console, drawing, playing, tia
 from pixelpong.atari.cartridge import Cartridge
 from pixelpong.atari.disassembly import BankedRom, Spot
 from pixelpong.atari.interpreter import add_interpreter
-from pixelpong.atari.ir import INT, NOTHING, POINTER, Program
 from pixelpong.atari.lowering import lower_modules
 from pixelpong.atari.machine import MACHINE
+from pixelpong.atari.program import INT, NOTHING, POINTER, Program
 from pixelpong.atari.translation import Translation
 
 CONSOLE = (drawing, tia, banks, console)

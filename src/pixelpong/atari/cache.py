@@ -15,6 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+
 def cache_folder() -> Path | None:
     """The folder: PIXELPONG_CACHE_DIR, or the user's cache folder.
 

@@ -72,6 +72,8 @@ class Game:
             "play_frames", None, pointer, pointer, number, number
         )
         self._idle = self._code.function("idle", None, pointer, number, number)
+        # Plays frames with the inputs as they are: ``play_on(machine's address, count) -> stop``.
+        self.play_on = self._code.function("play", number, pointer, number)
 
     def _compile(self, is_plain: bool) -> NativeCode:
         """The cartridge's program as one."""

@@ -1,8 +1,9 @@
 """Running instructions one after the other, from anywhere: ``interpret(m)``.
 
-It plays what the translation has no code for: places that nobody found ahead, code in memory, frames
-that are too long. It begins where ``m.pc`` is and leaves at the next place that is translated
-(`ENTRY_PC`), or when the frame ends. It contains nothing of any cartridge, so one serves for all.
+It plays what the translation has no code for: places that were not found ahead, code in memory,
+frames that are too long. It begins where ``m.pc`` is and leaves at the next place that is
+translated (`ENTRY_PC`), or when the frame ends. It contains nothing of any cartridge, so one serves
+for all.
 
 It notes where it was led to (`seen`, by place in the ROM: the address, and in the upper bits how
 often), so that the translation can begin there the next time.
@@ -17,10 +18,10 @@ from pixelpong.atari.instructions import (
     VARIABLES,
     instruction_code,
 )
-from pixelpong.atari.ir import NOTHING, POINTER, Program
 from pixelpong.atari.lowering import Lowering
 from pixelpong.atari.machine import INSTRUCTIONS, LONG_FRAME, NOT_IMPLEMENTED, TOO_MANY
 from pixelpong.atari.opcodes import LENGTHS, OPCODES
+from pixelpong.atari.program import NOTHING, POINTER, Program
 
 MOST_TIMES = 0x7FFF  # that are counted
 
@@ -44,9 +45,9 @@ _IS_FREE = f"pc & 0x1000 and t <= GUARD and m.left > {INSTRUCTIONS}"
 _NOTE = f"seen[w] = min(seen[w] >> 16, {MOST_TIMES - 1}) + 1 << 16 | pc"
 
 
-def begin(program: Program, name: str) -> Lowering:
+def begin(program: Program, name: str, result: str = NOTHING) -> Lowering:
     """Begin a function that runs instructions: the registers become variables."""
-    program.declare(name, {"m": POINTER}, NOTHING)
+    program.declare(name, {"m": POINTER}, result)
     # In one program with a translation that has all, it hardly runs: it is compiled in no time.
     is_rare = name == "interpret" and not program.is_linked
     out = Lowering(program, name, "noinline optnone" if is_rare else "noinline")
@@ -56,11 +57,13 @@ def begin(program: Program, name: str) -> Lowering:
     return out
 
 
-def end(out: Lowering) -> None:
+def end(out: Lowering, result: str = "") -> None:
     """End such a function: the registers return to the record."""
     out.label("out")
     out.code(f"m.pc = pc; m.p = {FLAGS}; m.now = t")
     out.code("; ".join(f"m.{name} = {name}" for name in REGISTERS))
+    if result:
+        out.code(f"return {result}")
     out.close()
 
 

@@ -10,13 +10,23 @@ raises a `SyntaxError` that quotes it.
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import textwrap
 from collections.abc import Container, Sequence
 from types import FunctionType, ModuleType
 
 from pixelpong.atari import ir
-from pixelpong.atari.ir import BOOL, INT, NOTHING, POINTER, Program, Value, constant
+from pixelpong.atari.program import (
+    BOOL,
+    INT,
+    NOTHING,
+    POINTER,
+    TYPES,
+    Program,
+    Value,
+    constant,
+)
 
 
 def lower_modules(
@@ -38,7 +48,7 @@ def lower_modules(
             if inspect.isfunction(each) and each.__module__ == module.__name__:
                 functions[name] = each
     for name, function in functions.items():
-        kinds = {each: ir.TYPES[str(kind)] for each, kind in function.__annotations__.items()}
+        kinds = {each: TYPES[str(kind)] for each, kind in function.__annotations__.items()}
         result = kinds.pop("return")
         program.declare(name, kinds, result)
     for name, function in functions.items():
@@ -54,6 +64,12 @@ def lower_modules(
         lowering = Lowering(program, name, attribute, is_exported=name in exports)
         lowering.body(tree.body)
         lowering.close()
+
+
+@functools.lru_cache(4096)
+def _parse(source: str) -> list[ast.stmt]:
+    """Parse statements; a cartridge has the same instructions many times."""
+    return ast.parse(source).body
 
 
 class Lowering(ir.Expressions):
@@ -78,7 +94,7 @@ class Lowering(ir.Expressions):
 
     def code(self, source: str) -> None:
         """Add statements given as text."""
-        self.body(ast.parse(source).body)
+        self.body(_parse(source))
 
     def body(self, statements: Sequence[ast.stmt]) -> None:
         """Add statements."""

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from pixelpong.atari import registers as r
+from pixelpong.atari.banks import WHOLE
 from pixelpong.atari.disassembly import BankedRom, Instruction, Spot, disassemble
 from pixelpong.atari.instructions import (
     CONDITIONS,
@@ -35,10 +36,12 @@ from pixelpong.atari.instructions import (
     stored_value,
 )
 from pixelpong.atari.interpreter import begin, end
-from pixelpong.atari.ir import Program
+from pixelpong.atari.lowering import Lowering
 from pixelpong.atari.machine import MAX_LINES
 from pixelpong.atari.opcodes import CHANGES, WRITES
+from pixelpong.atari.program import INT, NOTHING, Program
 
+_BANK = 4096  # bytes
 _LINES_LEFT = 14  # of the longest frame; they are interpreted
 _LIMIT = "if t > GUARD: goto(handover)"
 # Writes to the TIA: what a register calls for; {0} is the register, {1} the value.
@@ -87,6 +90,7 @@ class Translation:
         targets = {self._spot(each, each.target) for each in self._code.values() if each.target}
         hinted = {spot for spot in self._code if spot[0] in self._hints}
         self._labels = (jumps | joints | targets | hinted) & self._code.keys()
+        self._checks = self._find_checks()
 
     def add_to(self, program: Program) -> None:
         """Add ``run_translated(m)`` and the tables of its entries."""
@@ -95,30 +99,53 @@ class Translation:
             at_place[place], pc_of[place] = number, pc
         program.add_names({"ENTRY_AT": tuple(at_place), "ENTRY_PC": tuple(pc_of)})
         program.add_names({"GUARD": 76 * (program.names.get("MAX_LINES", MAX_LINES) - _LINES_LEFT)})
-        out = begin(program, "run_translated")
+        banks = sorted({self._bank_of(spot) for spot in self._code})
+        if len(banks) <= 1:
+            self._add_bank(program, "run_translated", [*self._code], at_place)
+            return
+        for bank in banks:
+            spots = [spot for spot in self._code if self._bank_of(spot) == bank]
+            self._add_bank(program, f"run_bank_{bank}", spots, at_place, INT)
+        out = Lowering(program, "run_translated", "noinline")
+        calls = "\n".join(f" if r == {bank}: w = run_bank_{bank}(m)" for bank in banks)
+        out.code(f"w = 1\nwhile w:\n r = place_of(m, m.pc) // {_BANK}\n w = 0\n{calls}")
+        out.close()
+
+    def _bank_of(self, spot: Spot) -> int:
+        """A function for each bank takes less time to compile; no jump in the code leaves one."""
+        return spot[0] // _BANK if self._rom.scheme == WHOLE else 0
+
+    def _add_bank(
+        self, program: Program, name: str, spots: list[Spot], at: list[int], result: str = NOTHING
+    ) -> None:
+        """Add a function with some of the code; its result says if it goes on in another bank."""
+        out = begin(program, name, result)
+        out.code("is_elsewhere = 0")
         if not self._has_decimals:
             out.code("if d: goto(out)\nd = 0")
         out.label("dispatch")
         is_known = "pc & 0x1000 and ENTRY_PC[place_of(m, pc)] == pc and t <= GUARD"
         out.code(f"if {is_known}: w = ENTRY_AT[place_of(m, pc)]\nelse: goto(out)")
-        known = {at_place[spot[0]]: _label(spot) for spot in self.entries}
-        out.switch("w", known, "out")
-        self._add_instructions(out)
+        own = {*spots}
+        known = {at[spot[0]]: _label(spot) for spot in self.entries if spot in own}
+        out.switch("w", known, "elsewhere")
+        self._add_instructions(out, spots)
+        out.label("elsewhere")
+        out.code("is_elsewhere = 1\ngoto(out)")
         out.label("handover")
         out.goto("out")
-        end(out)
+        end(out, "is_elsewhere" if result != NOTHING else "")
 
-    def _add_instructions(self, out) -> None:  # type: ignore[no-untyped-def]
+    def _add_instructions(self, out: Lowering, spots: list[Spot]) -> None:
         done: set[Spot] = set()
-        checks = self._find_checks()
-        for start in sorted(self._code, key=lambda spot: (spot[1], spot[0])):
+        for start in sorted(spots, key=lambda spot: (spot[1], spot[0])):
             spot: Spot | None = start
             while spot is not None and spot not in done:
                 done.add(spot)
                 one = self._code[spot]
                 if spot in self._labels:
                     out.label(_label(spot))
-                out.code(f"if t > GUARD: pc = {one.pc}; goto(handover)" * (spot in checks))
+                out.code(f"if t > GUARD: pc = {one.pc}; goto(handover)" * (spot in self._checks))
                 out.code(self._hints.get(spot[0], ""))
                 out.code(self._translate(one))
                 if out.is_closed:
@@ -299,7 +326,7 @@ class Translation:
             place = self._rom.place_of(q, one.spot)
             if self._rom.is_memory(q) or self._rom.switches(q):
                 return f"r = read_cartridge(m, {q})"
-            return "r = read_rom(m, %d)" % q if place is None else f"r = {self._rom.content[place]}"
+            return f"r = read_rom(m, {q})" if place is None else f"r = {self._rom.content[place]}"
         if q & 0x80 == 0:
             if 8 <= q & 15 < 12:
                 return f"r = {bus & 63} | is_charged(m, t, {q & 3}) << 7"

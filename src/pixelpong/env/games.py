@@ -1,28 +1,21 @@
 """Any cartridge that ale-py plays, in native code.
 
 What a game is like (its banks, its rows, where it starts) ALE says when it is loaded. Where its
-code is, a second of play in the interpreter shows; what that misses, the interpreter plays later.
+code is, `pixelpong.atari.exploring` finds.
 """
 
 from __future__ import annotations
 
-import ctypes
-import hashlib
 from pathlib import Path
 from typing import Any
 
 import ale_py
 import numpy as np
 
-from pixelpong.atari import build
 from pixelpong.atari.cartridge import Cartridge
-from pixelpong.atari.disassembly import Spot
-from pixelpong.atari.interpreter import EXPLORER
-from pixelpong.atari.machine import FRAME_DONE, MACHINE, STATE
-from pixelpong.atari.native import NativeCode
+from pixelpong.atari.game import Game
 from pixelpong.env.ale_start import find_cartridge, read_machine
 
-EXPLORED = 600  # frames
 WITHOUT_COMBS = ("ms_pacman", "battle_zone", "darkchambers")
 _RIGHT_PORT = ("surround", "wizard_of_wor")
 NO_PADDLE, PADDLE_TURN = 0x7FFFFFFF, 23_000
@@ -75,8 +68,8 @@ class Controller:
 class NativeGame:
     """A compiled game, and its start."""
 
-    def __init__(self, name: str, *, folder: Path | None = None, is_quick: bool = True) -> None:
-        """Load a game, find its code, translate and compile it."""
+    def __init__(self, name: str, *, folder: Path | None = None) -> None:
+        """Load a game, translate and compile it."""
         self.name, ale = name, load_ale(name)
         self.data = ale.cloneState().serialize()
         ale.act(4)  # which turns a paddle, if there is one
@@ -85,47 +78,13 @@ class NativeGame:
         scheme, constants = find_cartridge(self.data)
         self.cartridge = Cartridge(
             name, "", scheme, constants["TOP"], constants["ROWS"], constants["MAX_LINES"],
-            name not in WITHOUT_COMBS,
+            has_combs=name not in WITHOUT_COMBS,
         )  # fmt: skip
         self.rom, self.rows = self.cartridge.banked(rom), self.cartridge.rows
         self.start = read_machine(self.data, self.rom)
-        self.folder = folder
-        self.spots = spots = self.explore()
-        game = lambda: build.make_game(self.cartridge, self.rom, spots).to_ir()  # noqa: E731
-        form = repr((self.cartridge, sorted(spots))).encode()
-        console = _key(b"console"), lambda: build.make_console().to_ir()
-        self.code = NativeCode(_key(form), game, folder, [console], is_quick=is_quick)
-        self.play = self.code.function("play", ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32)
+        self.game = Game(self.cartridge, rom, folder)
+        self.play = self.game.play_on
 
     def make_controller(self) -> Controller:
         """A controller at the start of a game."""
         return Controller(self.name, self.data, has_paddles=self.has_paddles)
-
-    def explore(self) -> list[Spot]:
-        """Play in the interpreter; the spots that jumps led to."""
-        game = lambda: build.make_game(self.cartridge, self.rom, None).to_ir()  # noqa: E731
-        console = _key(b"explorer"), lambda: build.make_console(notes=True).to_ir()
-        form = b"explore" + self.name.encode()
-        code = NativeCode(_key(form), game, self.folder, [console], is_quick=True)
-        play = code.function("play", ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32)
-        machine: Any = np.zeros(1, EXPLORER)
-        for field in MACHINE.names or ():
-            machine[field] = self.start[field]
-        controller, rng = self.make_controller(), np.random.default_rng(9)
-        for frame in range(EXPLORED):
-            if frame % 9 == 0:
-                action = int(rng.integers(18))
-            controller.press(machine[0], action)
-            if play(machine.ctypes.data, 1) != FRAME_DONE:
-                break
-        seen = machine["seen"][0]
-        return [(int(place), int(seen[place])) for place in np.flatnonzero(seen)]
-
-
-def _key(form: bytes) -> bytes:
-    folder = Path(build.__file__).parent
-    sources = [*sorted(folder.glob("*.py")), Path(__file__)]
-    return hashlib.sha256(form + b"".join(path.read_bytes() for path in sources)).digest()
-
-
-STATE_SIZE = STATE.itemsize
