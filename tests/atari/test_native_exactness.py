@@ -14,7 +14,7 @@ import pytest
 from lockstep import Oracle, outcome, play_in_lockstep, shows, styles
 from machines import changed, made_up_state, short_and_long
 
-from pixelpong.atari import build, console, drawing, playing, tia, translation
+from pixelpong.atari import build, console, drawing, playing, tia, tia_writes, translation
 from pixelpong.atari import native as machine_code
 from pixelpong.atari.machine import DRAW_PICTURE
 from pixelpong.env import cartridge, field, native
@@ -96,9 +96,9 @@ def play_made_up_states(
         if number % 4:
             for name in ("pc", "s", "timer", "timer_shift", "timer_set"):
                 state[name] = good[name]
-        for console in (skips, plain):  # a frame that goes on in the next call is not drawn
-            console.set_state(state)
-            console.machine["picture"] = console.machine["field"] = 0
+        for each in (skips, plain):  # a frame that goes on in the next call is not drawn
+            each.set_state(state)
+            each.machine["picture"] = each.machine["field"] = 0
         actions = b"\2\3"[: int(rng.integers(1, 3))]
         done = play_both(skips, plain, actions, number % 3)
         played += bool(done)
@@ -140,10 +140,10 @@ def test_actions_that_there_are_not_do_nothing():
 
 CURES = {
     "reads happen in the last cycle": (
-        translation, 'return f"r = read_tia(m, t, {q & 15}', 'return f"r = read_tia(m, t - 3, {q & 15}',
+        translation, '"r = read_tia(m, t, {q & 15}', '"r = read_tia(m, t - 3, {q & 15}',
     ),
     "writes happen in the last cycle": (
-        translation, "dict.fromkeys(range(r.PF0, r.PF2 + 1), \"set_register(m, t,",
+        tia_writes, "dict.fromkeys(range(r.PF0, r.PF2 + 1), \"set_register(m, t,",
         "dict.fromkeys(range(r.PF0, r.PF2 + 1), \"set_register(m, t - 2,",
     ),
     "hmove blanks eight pixels": (
@@ -213,6 +213,8 @@ def built_without(cure: str, folder: Path, monkeypatch) -> NativeGame:
         monkeypatch.setattr(machine_code, level, 0)
     if module is translation:
         monkeypatch.setattr(build, "Translation", broken.Translation)
+    elif module is tia_writes:
+        monkeypatch.setattr(translation, "write_register", broken.write_register)
     elif module is playing:
         monkeypatch.setattr(build, "playing", broken)
     elif module is cartridge:

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from pixelpong.atari import registers as r
-from pixelpong.atari.banks import WHOLE
+from pixelpong.atari.banks import NONE, WHOLE
 from pixelpong.atari.disassembly import BankedRom, Instruction, Spot, disassemble
 from pixelpong.atari.instructions import (
     CONDITIONS,
@@ -40,30 +40,11 @@ from pixelpong.atari.lowering import Lowering
 from pixelpong.atari.machine import MAX_LINES
 from pixelpong.atari.opcodes import CHANGES, WRITES
 from pixelpong.atari.program import INT, NOTHING, Program
+from pixelpong.atari.tia_writes import write_register
 
 _BANK = 4096  # bytes
 _LINES_LEFT = 14  # of the longest frame; they are interpreted
 _LIMIT = "if t > GUARD: goto(handover)"
-# Writes to the TIA: what a register calls for; {0} is the register, {1} the value.
-_SETTERS = {
-    **dict.fromkeys((r.NUSIZ0, r.NUSIZ1), "set_size(m, t, {0}, {1})"),
-    **dict.fromkeys((r.RESP0, r.RESP1), f"set_player_position(m, t, {{0}} - {r.RESP0})"),
-    **dict.fromkeys(range(r.RESP1 + 1, r.RESBL + 1), "set_bar_position(m, t, {0})"),
-    r.CTRLPF: "set_control(m, t, {1})", r.HMOVE: "move_objects(m, t)",
-    r.CXCLR: "clear_collisions(m, t)", r.HMP0 + 2: "set_motion(m, t, {0}, {1})",
-    r.HMCLR: "; ".join(f"m.tia[{k}] = 0" for k in range(r.HMP0, r.HMBL + 1)),
-}  # fmt: skip
-# The same, if the value is another one than before.
-_CHANGERS = {
-    **dict.fromkeys(range(r.COLUP0, r.COLUBK + 1), "set_register(m, t, {0}, {1})"),
-    **dict.fromkeys(range(r.PF0, r.PF2 + 1), "set_register(m, t, {0}, {1})"),
-    **dict.fromkeys(range(r.VDELP0, r.VDELBL + 1), "set_register(m, t, {0}, {1})"),
-    **dict.fromkeys((r.REFP0, r.REFP0 + 1), "set_register(m, t, {0}, {1})"),
-    **dict.fromkeys((r.ENAM0, r.ENAM1, r.ENABL), "set_switch(m, t, {0}, {1})"),
-    **dict.fromkeys((r.RESMP0, r.RESMP1), "set_lock(m, t, {0}, {1})"),
-    r.VBLANK: "set_blank(m, t, {1})",
-}  # fmt: skip
-_IGNORED = (r.RSYNC, *range(r.AUDC0, r.AUDV1 + 1), *range(r.CXCLR + 1, 0x40))
 
 
 class Translation:
@@ -124,11 +105,15 @@ class Translation:
         if not self._has_decimals:
             out.code("if d: goto(out)\nd = 0")
         out.label("dispatch")
-        is_known = "pc & 0x1000 and ENTRY_PC[place_of(m, pc)] == pc and t <= GUARD"
-        out.code(f"if {is_known}: w = ENTRY_AT[place_of(m, pc)]\nelse: goto(out)")
-        own = {*spots}
-        known = {at[spot[0]]: _label(spot) for spot in self.entries if spot in own}
-        out.switch("w", known, "elsewhere")
+        out.code("if t > GUARD: goto(out)")
+        if self._rom.scheme == NONE:
+            out.switch("pc", {spot[1]: _label(spot) for spot in self.entries}, "out")
+        else:
+            is_known = "pc & 0x1000 and ENTRY_PC[place_of(m, pc)] == pc"
+            out.code(f"if {is_known}: w = ENTRY_AT[place_of(m, pc)]\nelse: goto(out)")
+            own = {*spots}
+            known = {at[spot[0]]: _label(spot) for spot in self.entries if spot in own}
+            out.switch("w", known, "elsewhere")
         self._add_instructions(out, spots)
         out.label("elsewhere")
         out.code("is_elsewhere = 1\ngoto(out)")
@@ -361,29 +346,7 @@ class Translation:
             return f"m.ram[{q & 127}] = {value}"
         if q & 0x80:
             return f"write_port(m, t, {q}, {value})"
-        return _write_register(q & 0x3F, value, one.after)
-
-
-def _write_register(register: int, value: str, after: int) -> str:
-    """A write to the TIA."""
-    kept = f"{value} & {r.MEANING[register]}"
-    changes = f"if m.tia[{register}] != {kept}"
-    if register == r.WSYNC:
-        return "t = (t + 75) // 76 * 76"
-    if register == r.VSYNC:
-        return f"write_vsync(m, t, {value})\nif m.stop: pc = {after}; goto(out)"
-    if register in _IGNORED:
-        return ""
-    if r.HMP0 <= register <= r.HMBL and register != r.HMP0 + 2:
-        return f"m.tia[{register}] = {kept}"
-    if register in _SETTERS:
-        return _SETTERS[register].format(register, value)
-    if register in _CHANGERS:
-        return f"{changes}: {_CHANGERS[register].format(register, value)}"
-    late = f"m.old_grp[1] != m.tia[{r.GRP1}]"
-    if register == r.GRP1:
-        late = f"m.old_grp[0] != m.tia[{r.GRP0}] or m.old_enabl != m.tia[{r.ENABL}]"
-    return f"{changes} or {late}: set_player(m, t, {register}, {value})"
+        return write_register(q & 0x3F, value, one.after)
 
 
 def _undo_cost(one: Instruction) -> str:
