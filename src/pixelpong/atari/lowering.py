@@ -52,14 +52,14 @@ def lower_modules(
         result = kinds.pop("return")
         program.declare(name, kinds, result)
     for name, function in functions.items():
-        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
-        assert isinstance(tree, ast.FunctionDef)
         is_inline = hasattr(function, "is_inline")
         if not program.has_functions and not is_inline and name not in exports:
             kinds, result = program.signatures[name]
             listed = ", ".join(kinds.values())
             program.functions.append(f"declare {result} @{program.symbol(name)}({listed})")
             continue
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+        assert isinstance(tree, ast.FunctionDef)
         attribute = "alwaysinline" if is_inline else "noinline"
         lowering = Lowering(program, name, attribute, is_exported=name in exports)
         lowering.body(tree.body)

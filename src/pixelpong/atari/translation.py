@@ -43,6 +43,7 @@ from pixelpong.atari.program import INT, NOTHING, Program
 from pixelpong.atari.tia_writes import write_register
 
 _BANK = 4096  # bytes
+_FEW = 32  # entries of which one is found by comparing pc as fast as in a table
 _LINES_LEFT = 14  # of the longest frame; they are interpreted
 _LIMIT = "if t > GUARD: goto(handover)"
 
@@ -106,7 +107,7 @@ class Translation:
             out.code("if d: goto(out)\nd = 0")
         out.label("dispatch")
         out.code("if t > GUARD: goto(out)")
-        if self._rom.scheme == NONE:
+        if self._rom.scheme == NONE and len(self.entries) <= _FEW:
             out.switch("pc", {spot[1]: _label(spot) for spot in self.entries}, "out")
         else:
             is_known = "pc & 0x1000 and ENTRY_PC[place_of(m, pc)] == pc"
