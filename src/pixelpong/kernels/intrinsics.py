@@ -50,3 +50,19 @@ def call_play_frames(  # type: ignore[no-untyped-def]
         return builder.sext(builder.call(function, addresses + numbers), ir.IntType(64))
 
     return types.int64(*[types.int64] * 5), generate
+
+
+@_intrinsic
+def call_shrink(  # type: ignore[no-untyped-def]
+    typing_context, address, first, second, of_first, of_second, out, scratch
+):
+    """Call the function of `pixelpong.atari.shrinking`; all numbers are addresses, int64."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        pointer = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer] * 6)
+        function = builder.inttoptr(args[0], kind.as_pointer())
+        builder.call(function, [builder.inttoptr(each, pointer) for each in args[1:]])
+        return ir.Constant(ir.IntType(64), 0)
+
+    return types.int64(*[types.int64] * 7), generate
