@@ -32,7 +32,7 @@ import numpy as np
 from records import made_by, to_text
 from threadpoolctl import threadpool_limits
 
-from pixelpong.atari.machine import DRAW_FIELD
+from pixelpong.env.field import DRAW_FIELD
 from pixelpong.config.presets import load_preset
 from pixelpong.engines import Engine
 from pixelpong.engines.threads import ThreadEngine

@@ -22,22 +22,22 @@ Spot = tuple[int, int]  # place in the ROM, address
 
 
 @dataclass(frozen=True)
-class Cartridge:
-    """A ROM, and how the console sees it."""
+class BankedRom:
+    """A cartridge's ROM, and how its banks are switched."""
 
-    rom: bytes
+    content: bytes
     scheme: int = NONE
     has_ram: bool = False
 
     @property
     def hotspot(self) -> int:
         """The first of the addresses that switch whole banks."""
-        return 0xFF6 if len(self.rom) > 8192 else 0xFF8
+        return 0xFF6 if len(self.content) > 8192 else 0xFF8
 
     def bank_of(self, address: int) -> int | None:
         """The bank to which an access to an address switches, if it does."""
         bank = (address & 0xFFF) - self.hotspot
-        is_switch = self.scheme == WHOLE and 0 <= bank < len(self.rom) // 4096
+        is_switch = self.scheme == WHOLE and 0 <= bank < len(self.content) // 4096
         return bank if is_switch and address & 0x1000 else None
 
     def switches(self, address: int) -> bool:
@@ -46,7 +46,7 @@ class Cartridge:
         return self.bank_of(address) is not None or (is_quarter and address & 0x1000 != 0)
 
     def is_memory(self, address: int) -> bool:
-        """Whether an address of the cartridge is memory of its own."""
+        """Whether an address is memory in the cartridge."""
         return self.has_ram and address & 0xF00 == 0
 
     def place_of(self, address: int, spot: Spot) -> int | None:
@@ -55,7 +55,7 @@ class Cartridge:
         if address & 0x1000 == 0:
             return None
         if self.scheme == NONE:
-            return address % len(self.rom)
+            return address % len(self.content)
         if self.scheme == WHOLE:
             return place // 4096 * 4096 | address & 0xFFF
         if self.scheme == LINE:
@@ -101,54 +101,54 @@ class Instruction(NamedTuple):
         return self.opcode.mode in ("zp", "abs") and self.opcode.name not in ("JMP", "JSR")
 
 
-def read_vector(rom: bytes, place: int) -> int:
+def read_vector(content: bytes, place: int) -> int:
     """Read the address that a vector at the cartridge's end holds."""
-    return rom[place] | rom[place + 1] << 8
+    return content[place] | content[place + 1] << 8
 
 
-def read_instruction(cartridge: Cartridge, spot: Spot) -> Instruction | None:
+def read_instruction(rom: BankedRom, spot: Spot) -> Instruction | None:
     """Read the instruction at a spot; None if there is none that can be translated."""
     place, pc = spot
-    opcode = OPCODES.get(cartridge.rom[place])
-    if opcode is None or pc & 0x1000 == 0 or cartridge.is_memory(pc):
+    opcode = OPCODES.get(rom.content[place])
+    if opcode is None or pc & 0x1000 == 0 or rom.is_memory(pc):
         return None
     length = LENGTHS[opcode.mode]
     last = pc + length - 1
-    crosses = cartridge.scheme == QUARTERS and (pc ^ last) & 0xC00
-    reaches_switch = cartridge.scheme in (WHOLE, QUARTERS) and last & 0xFFF >= 0xFE0
-    if crosses or reaches_switch or (last ^ pc) & 0x1000 or place + length > len(cartridge.rom):
+    crosses = rom.scheme == QUARTERS and (pc ^ last) & 0xC00
+    reaches_switch = rom.scheme in (WHOLE, QUARTERS) and last & 0xFFF >= 0xFE0
+    if crosses or reaches_switch or (last ^ pc) & 0x1000 or place + length > len(rom.content):
         return None
-    low, high = [*cartridge.rom[place + 1 : place + length], 0, 0][:2]
+    low, high = [*rom.content[place + 1 : place + length], 0, 0][:2]
     length += opcode.name == "BRK"  # it skips a byte
     after, target = pc + length & 0xFFFF, None
     if opcode.mode == "rel":
         target = after + (low ^ 0x80) - 0x80 & 0xFFFF
     elif opcode.name == "JSR" or (opcode.name, opcode.mode) == ("JMP", "abs"):
         target = low | high << 8
-    elif opcode.name == "BRK" and cartridge.scheme == NONE:
-        target = read_vector(cartridge.rom, len(cartridge.rom) - 2)
+    elif opcode.name == "BRK" and rom.scheme == NONE:
+        target = read_vector(rom.content, len(rom.content) - 2)
     return Instruction(spot, opcode, low, high, after, target)
 
 
 def disassemble(
-    cartridge: Cartridge, entries: Iterable[Spot]
+    rom: BankedRom, entries: Iterable[Spot]
 ) -> tuple[dict[Spot, Instruction], set[Spot]]:
     """Find the instructions that can be reached, by spot, and the spots that returns lead to.
 
-    >>> rom = bytes.fromhex("a207 ca d0fd").ljust(2048, b"\\2")
-    >>> [each.opcode.name for each in disassemble(Cartridge(rom), [(0, 0xF000)])[0].values()]
+    >>> content = bytes.fromhex("a207 ca d0fd").ljust(2048, b"\\2")
+    >>> [each.opcode.name for each in disassemble(BankedRom(content), [(0, 0xF000)])[0].values()]
     ['LDX', 'DEX', 'BNE']
     """
     found: dict[Spot, Instruction] = {}
     todo, jumps = list(entries), set(entries)
     while todo:
         spot = todo.pop()
-        one = None if spot in found else read_instruction(cartridge, spot)
+        one = None if spot in found else read_instruction(rom, spot)
         if one is None:
             continue
         found[spot] = one
         ways = [one.target] if one.target is not None else []
-        bank = cartridge.bank_of(one.word) if one.is_direct else None
+        bank = rom.bank_of(one.word) if one.is_direct else None
         is_end = one.opcode.name in WRITES and one.is_direct and one.word & 0x10BF == 0
         if bank is not None:  # the code goes on in another bank
             jumps.add((bank * 4096 | one.after & 0xFFF, one.after))
@@ -156,7 +156,7 @@ def disassemble(
         elif one.goes_on or one.is_call:
             ways.append(one.after)
         for address in ways:
-            place = cartridge.place_of(address, spot)
+            place = rom.place_of(address, spot)
             if place is not None:
                 todo.append((place, address))
                 if address == one.after and (is_end or one.is_call):

@@ -14,10 +14,8 @@ pair whose latch is not yet set (``m.cares``), and only pairs that overlap somew
 from __future__ import annotations
 
 from pixelpong.atari.machine import (
-    DRAW_FIELD,
+    DRAW_OWN,
     DRAW_PICTURE,
-    FIELD_SIZE,
-    FIELD_TOP,
     ROWS,
     TOP,
     WIDTH,
@@ -39,7 +37,7 @@ _DOUBLED = tuple(sum(3 << 2 * b for b in range(8) if byte >> b & 1) for byte in 
 _QUADRUPLED = tuple(sum(15 << 4 * b for b in range(8) if byte >> b & 1) for byte in range(256))
 
 # The order in which objects cover each other, by bit 2 of CTRLPF.
-_FRONT_TO_BACK = (
+FRONT_TO_BACK = (
     (PLAYER0, MISSILE0, PLAYER1, MISSILE1, BALL, PLAYFIELD),
     (BALL, PLAYFIELD, PLAYER0, MISSILE0, PLAYER1, MISSILE1),
 )
@@ -84,13 +82,7 @@ _LEFT_HALF = (1 << 80) - 1
 # Columns that a "star" moves to the left from one line to the next.
 _STAR_MOVES = (18, 33, 0, 17)
 
-BACKGROUND = (0, 34, 228)  # black, the background of play, that of the first frame
-IS_ACTIVE = tuple(int(colour not in BACKGROUND) for colour in range(256))
-
-_EVEN_1, _EVEN_2, _EVEN_4, _EVEN_8, _EVEN_16, _EVEN_32, _EVEN_64 = (
-    sum(((1 << n) - 1) << k for k in range(0, 192, 2 * n)) for n in (1, 2, 4, 8, 16, 32, 64)
-)
-_LOW_96 = (1 << 96) - 1
+FIRST_OWN_ROW = 0  # the first row of the picture that `draw_own` wants
 
 
 # The pixels of each object.
@@ -277,8 +269,8 @@ def end_blanks(m: Machine, begin: Int, end: Int) -> None:
 def draw_band(m: Machine, begin: Int, end: Int) -> None:
     """Draw a band: the rest of a line, whole lines, the start of a line."""
     latches = ALL_LATCHES & ~m.collisions
-    is_above_field = m.draws == DRAW_FIELD and end < CLOCKS * (TOP + FIELD_TOP)
-    if m.draws == 0 or is_above_field:
+    is_unseen = m.draws == DRAW_OWN and end < CLOCKS * (TOP + FIRST_OWN_ROW)
+    if m.draws == 0 or is_unseen:
         if m.tia[VBLANK] & 2 or shows_playfield_alone(m):
             latches = 0
         if latches:
@@ -319,10 +311,14 @@ def draw_lines(m: Machine, line: Int, x0: Int, x1: Int, count: Int, latches: Int
         find_collisions(m, columns(x0, x1), latches & ~m.collisions)
     if m.draws == DRAW_PICTURE:
         paint(m, line - TOP, x0, x1, count)
-    elif m.draws == DRAW_FIELD:
-        draw_field(m, line - TOP, x0, x1, count)
+    elif m.draws == DRAW_OWN:
+        draw_own(m, line - TOP, x0, x1, count)
     if x0 < 8 and x1 >= 8:
         m.blanks = 0
+
+
+def draw_own(m: Machine, row: Int, x0: Int, x1: Int, count: Int) -> None:
+    """Draw a part of some equal rows in a form of the cartridge's own, which replaces this."""
 
 
 def find_collisions(m: Machine, where: Wide, latches: Int) -> None:
@@ -351,57 +347,17 @@ def paint(m: Machine, row: Int, x0: Int, x1: Int, count: Int) -> None:
     at = row * WIDTH
     where = columns(x0, x1)
     if m.tia[VBLANK] & 2:
-        fill(m.picture, at + x0, 0, x1 - x0)
+        fill(m.picture, at + x0, m.shades[0], x1 - x0)
     else:
-        fill(m.picture, at + x0, m.tia[COLUBK], x1 - x0)
+        fill(m.picture, at + x0, m.shades[m.tia[COLUBK]], x1 - x0)
         for k in range(5, -1, -1):
-            o = _FRONT_TO_BACK[m.tia[CTRLPF] >> 2 & 1][k]
+            o = FRONT_TO_BACK[m.tia[CTRLPF] >> 2 & 1][k]
             if m.objects >> o & 1:
                 pixels = m.mask[o] & where
-                blend(m.picture, at, pixels, colour_of(m, o, 0))
+                blend(m.picture, at, pixels, m.shades[colour_of(m, o, 0)])
                 if o == PLAYFIELD and m.tia[CTRLPF] & 6 == 2:
-                    blend(m.picture, at, pixels & ~_LEFT_HALF, colour_of(m, o, 1))
+                    blend(m.picture, at, pixels & ~_LEFT_HALF, m.shades[colour_of(m, o, 1)])
     for k in range(1, count):
         copy(m.picture, at + k * WIDTH, at, WIDTH)
     if m.blanks != 0 and x0 < 8:  # in the first row only
-        fill(m.picture, at + x0, 0, min(x1, 8) - x0)
-
-
-def draw_field(m: Machine, row: Int, x0: Int, x1: Int, count: Int) -> None:
-    """Record which pixels of the field have a colour that is not background."""
-    first = max(row - FIELD_TOP, 0)
-    end = min(row - FIELD_TOP + count, 2 * FIELD_SIZE)
-    first += first & 1
-    if first >= end:
-        return
-    where = columns(x0, x1)
-    pixels = halve_columns(active_pixels(m) & where)
-    keep = ~halve_columns(where)
-    for y in range(first >> 1, end + 1 >> 1):
-        m.field[y] = m.field[y] & keep | pixels
-
-
-def active_pixels(m: Machine) -> Wide:
-    """The pixels of the line that are not background, computed back to front as in `paint`."""
-    if m.tia[VBLANK] & 2:
-        return wide(0)
-    pixels = _LINE if IS_ACTIVE[m.tia[COLUBK]] else wide(0)
-    for k in range(5, -1, -1):
-        o = _FRONT_TO_BACK[m.tia[CTRLPF] >> 2 & 1][k]
-        if m.objects >> o & 1:
-            left = columns(0, 80) if IS_ACTIVE[colour_of(m, o, 0)] else wide(0)
-            right = columns(80, WIDTH) if IS_ACTIVE[colour_of(m, o, 1)] else wide(0)
-            pixels = pixels & ~m.mask[o] | m.mask[o] & (left | right)
-    return pixels & _LINE
-
-
-def halve_columns(pixels: Wide) -> Wide:
-    """Keep every second pixel: bit 2k becomes bit k."""
-    pixels &= _EVEN_1
-    pixels = (pixels | pixels >> 1) & _EVEN_2
-    pixels = (pixels | pixels >> 2) & _EVEN_4
-    pixels = (pixels | pixels >> 4) & _EVEN_8
-    pixels = (pixels | pixels >> 8) & _EVEN_16
-    pixels = (pixels | pixels >> 16) & _EVEN_32
-    pixels = (pixels | pixels >> 32) & _EVEN_64
-    return (pixels | pixels >> 64) & _LOW_96
+        fill(m.picture, at + x0, m.shades[0], min(x1, 8) - x0)

@@ -13,43 +13,45 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Container, Sequence
-from types import ModuleType
+from types import FunctionType, ModuleType
 
 from pixelpong.atari import ir
 from pixelpong.atari.ir import BOOL, INT, NOTHING, POINTER, Program, Value, constant
 
 
-def lower_module(
+def lower_modules(
     program: Program,
-    module: ModuleType,
+    modules: Sequence[ModuleType],
     exports: Sequence[str] = (),
     outside: Container[str] = (),
 ) -> None:
-    """Add a module's functions and constants; `exports` can be called from outside.
+    """Add the functions and constants of modules; `exports` can be called from outside.
 
-    Names in `outside` are not the module's, but another program's.
+    A function of a later module replaces one of an earlier module that has its name. Names in
+    `outside` are not the modules', but another program's.
     """
-    program.add_names({name: each for name, each in vars(module).items() if name not in outside})
-    own = [
-        each
-        for each in vars(module).values()
-        if inspect.isfunction(each) and each.__module__ == module.__name__
-    ]
-    for function in own:
-        kinds = {name: ir.TYPES[str(kind)] for name, kind in function.__annotations__.items()}
+    functions: dict[str, FunctionType] = {}
+    for module in modules:
+        names = vars(module)
+        program.add_names({name: each for name, each in names.items() if name not in outside})
+        for name, each in names.items():
+            if inspect.isfunction(each) and each.__module__ == module.__name__:
+                functions[name] = each
+    for name, function in functions.items():
+        kinds = {each: ir.TYPES[str(kind)] for each, kind in function.__annotations__.items()}
         result = kinds.pop("return")
-        program.declare(function.__name__, kinds, result)
-    for function in own:
+        program.declare(name, kinds, result)
+    for name, function in functions.items():
         (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
         assert isinstance(tree, ast.FunctionDef)
         is_inline = hasattr(function, "is_inline")
-        attribute = "alwaysinline" if is_inline else "noinline"
-        if not program.has_functions and not is_inline and tree.name not in exports:
-            kinds, result = program.signatures[tree.name]
+        if not program.has_functions and not is_inline and name not in exports:
+            kinds, result = program.signatures[name]
             listed = ", ".join(kinds.values())
-            program.functions.append(f"declare {result} @{program.symbol(tree.name)}({listed})")
+            program.functions.append(f"declare {result} @{program.symbol(name)}({listed})")
             continue
-        lowering = Lowering(program, tree.name, attribute, is_exported=tree.name in exports)
+        attribute = "alwaysinline" if is_inline else "noinline"
+        lowering = Lowering(program, name, attribute, is_exported=name in exports)
         lowering.body(tree.body)
         lowering.close()
 

@@ -11,6 +11,8 @@ equal states have equal bytes.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,8 +20,6 @@ from numpy.typing import NDArray
 # that is longer than MAX_LINES ends at the next write to the TIA. European cartridges have others.
 TOP, ROWS, WIDTH, MAX_LINES = 34, 210, 160, 290
 MOST_ROWS = 250  # of any cartridge
-# The field: every second pixel of every second row of the picture, starting at row FIELD_TOP.
-FIELD_TOP, FIELD_SIZE = 35, 80
 
 STATE = np.dtype(
     [
@@ -51,10 +51,7 @@ STATE = np.dtype(
         ("collisions", "<u2"),
         # From here on all is 0 in Pong. First what a frame leaves to the next one.
         ("begun", "<i4"),  # the cycle in which an unfinished frame continues, 0 if a new one begins
-        (
-            "vsync_end",
-            "<i4",
-        ),  # before this cycle the end of VSYNC ends no frame; 0: it has not begun
+        ("vsync_end", "<i4"),  # until this cycle the end of VSYNC ends no frame; 0: none began
         ("hmove_age", "u1"),  # cycles since HMOVE, 0 if it was long ago
         ("timer_read", "u1"),  # 1 if the timer was read after it ran out
         ("timer_reset", "<i4"),  # when
@@ -77,8 +74,15 @@ MACHINE = np.dtype(
         # The state before the current frames, restored if they stop.
         ("before", "u1", STATE.itemsize),
         ("before_frame", "u1", STATE.itemsize),
-        # The inputs of the frame, and its outcome.
-        ("draws", "<i4"),  # what is drawn: DRAW_NOTHING, DRAW_FIELD, DRAW_PICTURE
+        # The outcome of the last frames, see `pixelpong.atari.playing.play_frames`.
+        ("frames", "<i4"),  # that were played
+        ("points", "<i4"),  # so far in this game
+        ("reward", "<i4"),  # points won, minus those lost
+        ("lives", "<i4"),
+        ("is_over", "u1"),  # 1 if the game has ended
+        ("may_end", "u1"),  # 1 if the next frame may be the last
+        # The inputs of a frame, and why it stopped.
+        ("draws", "<i4"),  # what is drawn: DRAW_NOTHING, DRAW_OWN, DRAW_PICTURE
         ("stop", "<i4"),  # 0 while the frame runs, then one of the codes below
         ("now", "<i4"),  # the cycle, while one part of the processor hands over to another
         ("left", "<i4"),  # instructions until ALE abandons the frame
@@ -93,28 +97,21 @@ MACHINE = np.dtype(
         ("dirty", "u1"),  # bit o: its mask is out of date
         ("on", "u1"),  # bit o: it has a pixel somewhere
         ("meets", "<u2"),  # latches of the pairs of objects that overlap somewhere in the line
-        (
-            "cares",
-            "u1",
-        ),  # bit o: while nothing is shown, o matters to a latch that may still be set
+        ("cares", "u1"),  # bit o: while nothing is drawn, o matters to a latch that is not yet set
         ("drawn", "<i4"),
         ("mask", "<u8", (6, 3)),  # pixels of each object in a line, bit x for column x
-        # For the hints of a cartridge: the rounds left of a loop; those in which the playfield
-        # changes, and the address of its data.
-        ("rounds", "<u8", 3),
-        ("playfield_rounds", "<u8", 3),
-        ("playfield_at", "<u2", 4),
-        ("field", "<u8", (FIELD_SIZE, 2)),  # bit x of row y: something is drawn there
-        ("picture", "u1", MOST_ROWS * WIDTH),  # palette indices
+        ("shades", "u1", 256),  # by palette index, what the picture holds
+        ("picture", "u1", MOST_ROWS * WIDTH),  # palette indices, or other shades
     ]
 )
-"""The whole record, 41 kB."""
+"""The whole record, 41 kB. A cartridge's own may have more fields behind these."""
 
 STATE_SIZE = STATE.itemsize
 BEFORE = MACHINE.fields["before"][1]  # type: ignore[index]  # the offsets of the copies
 BEFORE_FRAME = MACHINE.fields["before_frame"][1]  # type: ignore[index]
 
-DRAW_NOTHING, DRAW_FIELD, DRAW_PICTURE = range(3)
+# What a frame draws. A cartridge can have a form of its own (`pixelpong.atari.drawing.draw_own`).
+DRAW_NOTHING, DRAW_OWN, DRAW_PICTURE = range(3)
 
 # Why a frame stopped: it was complete (the first), or something was not covered. The last two stay
 # inside: the frame is long, so its instructions are counted; they were 25,000, and ALE goes on later.
@@ -128,6 +125,8 @@ INSTRUCTIONS = 25_000  # of a frame, at most, before ALE returns in the middle o
 FAR = 1 << 29  # a cycle that never comes
 
 
-def make_machine() -> NDArray[np.void]:
-    """Make a machine that was never switched on: [1], all zeros."""
-    return np.zeros(1, MACHINE)
+def make_machine(record: np.dtype[Any] = MACHINE) -> NDArray[np.void]:
+    """Make a machine that was never switched on: [1] `record`; its pictures are palette indices."""
+    machine: Any = np.zeros(1, record)
+    machine["shades"] = range(256)
+    return machine  # type: ignore[no-any-return]

@@ -1,21 +1,19 @@
 """Making pictures smaller: LLVM IR for one size, in which the columns' shares are constants.
 
-Two pictures become one small one: their maximum, in levels such as grey, averaged over areas. First
-every row of the large pictures is compared with the row above. If it differs, its words that do are
-looked up in the tables of levels, and its columns are summed into a row of the scratch memory.
-Otherwise the sums of the row above serve again. Then these rows are summed, each with its weight. A
-small row whose large rows are all the same is a copy of its twin.
+Two pictures become one small one: their maximum, averaged over areas. Rows of the large pictures
+that differ from the row above are summed along the columns; for others the sums of the row above
+serve again. Then these sums are added, each with its row's weight. A small row is copied from its
+twin if all rows that both are made of are the same.
 
-Sums are float32, and a pixel's addends come in the order of its shares. The columns that a vector of
-eight pixels covers are picked by shuffles, so that no processor needs an instruction of its own.
+Sums are float32, and a pixel's addends come in the order of its shares. The columns are picked by
+shuffles of vectors, which every processor has.
 """
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +24,10 @@ from pixelpong.atari.machine import WIDTH
 from pixelpong.atari.native import NativeCode
 
 LANES = 8  # pixels of the small picture that are computed at once
-_WORD = 8  # pixels of the large picture that are compared, and looked up, at once
+_ROUNDING = np.float32(1 << 23)  # added to a number in [0, 256), it leaves no bits for a fraction
+_PART = 32  # pixels of the large pictures that are compared at once
+_VECTOR, _INDICES, _BYTES = (f"<{LANES} x {kind}>" for kind in ("float", "i32", "i8"))
+_BITS = f"i{8 * _PART}"
 
 
 class Shares(NamedTuple):
@@ -42,80 +43,58 @@ class Shares(NamedTuple):
 class Shrinking:
     """The compiled function for one size; its address is valid as long as this object lives.
 
-    Other compiled code can call it by its address, with six pointers::
+    Other compiled code calls it by its address::
 
-        void shrink(const uint8 *first, const uint8 *second, const float *levels_of_first,
-                    const float *levels_of_second, uint8 *out, float *scratch)
+        void shrink(const uint8 *first, const uint8 *second, uint8 *out, float *scratch)
 
-    The pictures have rows of 160 bytes; the two tables have 256 levels, from 0 to 255, by byte. No
-    two may overlap what is written: `out`, and `scratch`, of `scratch_size` floats.
+    The first two are pictures in levels, with rows of 160 bytes, or the same one twice; `scratch`
+    has room for `scratch_size` numbers.
     """
 
-    def __init__(
-        self, columns: Shares, rows: Shares, twins: NDArray[np.int64], folder: Path | None = None
-    ) -> None:
-        """Take the function from the cache, or compile it; `twins` as in `make_ir`."""
-        parts = (*columns, *rows, twins)
+    def __init__(self, columns: Shares, rows: Shares, folder: Path | None = None) -> None:
+        """Take the function from the cache, or compile it."""
+        parts = (*columns, *rows)
         form = b"".join(repr(each.shape).encode() + each.tobytes() for each in parts)
         key = hashlib.sha256(form + Path(__file__).read_bytes()).digest()
-        self._code = NativeCode(key, lambda: make_ir(columns, rows, twins), folder)
+        self._code = NativeCode(key, lambda: make_ir(columns, rows), folder)
         self.address = self._code.address("shrink")
-        self.function: Callable[..., Any] = self._code.function(
-            "shrink", None, *[ctypes.c_void_p] * 6
-        )
-        num_rows = int(rows.sources.max()) + 1
-        self.scratch_size = WIDTH + num_rows * _stride(columns)
+        self.scratch_size = (int(rows.sources.max()) + 1) * _stride(columns)
 
 
-def make_ir(columns: Shares, rows: Shares, twins: NDArray[np.int64]) -> str:
-    """Make the function `shrink` as IR.
-
-    A row's twin, or −1, is an earlier row with the same weights.
-    """
+def make_ir(columns: Shares, rows: Shares) -> str:
+    """Make the function `shrink` as IR."""
     num_shares, height = rows.sources.shape
     width, num_rows = columns.sources.shape[1], int(rows.sources.max()) + 1
+    twins = _find_twins(rows)
     starts = np.where(twins < 0, 0, rows.sources[0, twins])
     return f"""
 @twins = private constant {_array("i32", twins)}
 @starts = private constant {_array("i32", starts)}
 @ends = private constant {_array("i32", rows.sources[-1])}
-@sources = private constant {_array("i32", rows.sources.T.ravel())}
-@weights = private constant {_array("float", map(_number, rows.weights.T.ravel()))}
-declare i32 @llvm.cttz.i32(i32, i1)
+@sources = private constant {_array("i32", rows.sources.T)}
+@weights = private constant {_array("float", np.array(list(map(_number, rows.weights.T.ravel()))))}
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
-define void @shrink(ptr noalias %first, ptr noalias %second, ptr %of_first, ptr %of_second,
-                    ptr noalias %out, ptr noalias %scratch) nounwind {{
+define void @shrink(ptr %first, ptr %second, ptr noalias %out, ptr noalias %scratch) nounwind {{
   %sums = alloca [{num_rows} x ptr]
-  %slots = getelementptr float, ptr %scratch, i64 {WIDTH}
   br label %row
 
 row:
   %y = phi i32 [0, %0], [%y.next, %row.end]
-  %slot = phi ptr [%slots, %0], [%slot.next, %row.end]
-  %newest = phi ptr [%slots, %0], [%newest.next, %row.end]
+  %slot = phi ptr [%scratch, %0], [%slot.next, %row.end]
+  %newest = phi ptr [%scratch, %0], [%newest.next, %row.end]
   %is_first = icmp eq i32 %y, 0
   %at = mul i32 %y, {WIDTH}
   %above = sub i32 %at, {WIDTH}
   %before = select i1 %is_first, i32 0, i32 %above
-  %p = getelementptr i8, ptr %first, i32 %at
-  %q = getelementptr i8, ptr %second, i32 %at
-  %p.before = getelementptr i8, ptr %first, i32 %before
-  %q.before = getelementptr i8, ptr %second, i32 %before
+  %first.row = getelementptr i8, ptr %first, i32 %at
+  %second.row = getelementptr i8, ptr %second, i32 %at
+  %first.before = getelementptr i8, ptr %first, i32 %before
+  %second.before = getelementptr i8, ptr %second, i32 %before
 {_find_changes()}
-  %mask = select i1 %is_first, i32 {(1 << WIDTH // _WORD) - 1}, i32 %changes
-  %is_same = icmp eq i32 %mask, 0
-  br i1 %is_same, label %row.end, label %word
-
-word:
-  %left = phi i32 [%mask, %row], [%rest, %word]
-  %k = call i32 @llvm.cttz.i32(i32 %left, i1 true)
-  %less = sub i32 %left, 1
-  %rest = and i32 %left, %less
-  %x = mul i32 %k, {_WORD}
-{_look_up()}
-  %is_done = icmp eq i32 %rest, 0
-  br i1 %is_done, label %add, label %word
+  %is_other = xor i1 %is_same, true
+  %is_new = or i1 %is_first, %is_other
+  br i1 %is_new, label %add, label %row.end
 
 add:
 {_sum_columns(columns)}
@@ -174,72 +153,59 @@ return:
 """
 
 
+def _find_twins(rows: Shares) -> NDArray[np.int64]:
+    """For each small row the last one before it with the same weights, or −1."""
+    seen: dict[bytes, int] = {}
+    twins = np.full(rows.weights.shape[1], -1)
+    for y, weights in enumerate(rows.weights.T):
+        key = weights.tobytes()
+        twins[y] = seen.get(key, -1)
+        seen[key] = y
+    return twins
+
+
 def _find_changes() -> str:
-    """A bit for each word of a row that differs from the row above in one of the pictures."""
-    text, changes = "", "0"
-    for begin in range(0, WIDTH // _WORD, 8):
-        n = min(8, WIDTH // _WORD - begin)
-        kind, v = f"<{n} x i64>", f"{begin}"
-        for name in ("p", "p.before", "q", "q.before"):
+    """Whether a row differs from the row above in one of the pictures."""
+    text, parts = "", []
+    for part in range(0, WIDTH, _PART):
+        for name in ("first", "second"):
             text += f"""
-  %{name}.a{v} = getelementptr i8, ptr %{name}, i64 {begin * _WORD}
-  %{name}.{v} = load {kind}, ptr %{name}.a{v}, align 1"""
-        text += f"""
-  %p.xor{v} = xor {kind} %p.{v}, %p.before.{v}
-  %q.xor{v} = xor {kind} %q.{v}, %q.before.{v}
-  %or{v} = or {kind} %p.xor{v}, %q.xor{v}
-  %differ{v} = icmp ne {kind} %or{v}, zeroinitializer
-  %bits{v} = bitcast <{n} x i1> %differ{v} to i{n}
-  %long{v} = zext i{n} %bits{v} to i32
-  %moved{v} = shl i32 %long{v}, {begin}
-  %all{v} = or i32 {changes}, %moved{v}"""
-        changes = f"%all{v}"
-    return f"{text}\n  %changes = or i32 {changes}, 0"
-
-
-def _look_up() -> str:
-    """The maximum of two words' levels, to the line."""
-    text = f"""
-  %line.at = getelementptr float, ptr %scratch, i32 %x
-  %p.at = getelementptr i8, ptr %p, i32 %x
-  %q.at = getelementptr i8, ptr %q, i32 %x"""
-    for j in range(_WORD):
-        for name, table in (("p", "of_first"), ("q", "of_second")):
-            text += f"""
-  %{name}.place{j} = getelementptr i8, ptr %{name}.at, i64 {j}
-  %{name}.byte{j} = load i8, ptr %{name}.place{j}
-  %{name}.index{j} = zext i8 %{name}.byte{j} to i64
-  %{name}.entry{j} = getelementptr float, ptr %{table}, i64 %{name}.index{j}
-  %{name}.level{j} = load float, ptr %{name}.entry{j}"""
-        text += f"""
-  %is_more{j} = fcmp ogt float %p.level{j}, %q.level{j}
-  %level{j} = select i1 %is_more{j}, float %p.level{j}, float %q.level{j}
-  %line{j} = getelementptr float, ptr %line.at, i64 {j}
-  store float %level{j}, ptr %line{j}"""
-    return text
+  %{name}.place{part} = getelementptr i8, ptr %{name}.row, i64 {part}
+  %{name}.part{part} = load {_BITS}, ptr %{name}.place{part}, align 1
+  %{name}.above{part} = getelementptr i8, ptr %{name}.before, i64 {part}
+  %{name}.old{part} = load {_BITS}, ptr %{name}.above{part}, align 1
+  %{name}.change{part} = xor {_BITS} %{name}.part{part}, %{name}.old{part}"""
+            parts.append(f"%{name}.change{part}")
+    changes = parts[0]
+    for k, part in enumerate(parts[1:]):
+        text += f"\n  %changes{k} = or {_BITS} {changes}, {part}"
+        changes = f"%changes{k}"
+    return f"{text}\n  %is_same = icmp eq {_BITS} {changes}, 0"
 
 
 def _sum_columns(columns: Shares) -> str:
-    """The sums of a line's columns, to the slot."""
+    """The columns of a row of the maximum, summed into the slot."""
     text, width = "", columns.sources.shape[1]
     for begin in range(0, width, LANES):
         which = np.minimum(np.arange(begin, begin + LANES), width - 1)
+        sources, weights = columns.sources[:, which], columns.weights[:, which]
+        room = -(-int(sources.max() - sources.min() + 1) // LANES) * LANES
+        low = min(int(sources.min()), WIDTH - room)
+        levels, numbers = f"<{room} x i8>", f"<{room} x float>"
+        text += f"""
+  %p.place{begin} = getelementptr i8, ptr %first.row, i64 {low}
+  %q.place{begin} = getelementptr i8, ptr %second.row, i64 {low}
+  %p{begin} = load {levels}, ptr %p.place{begin}, align 1
+  %q{begin} = load {levels}, ptr %q.place{begin}, align 1
+  %is_more{begin} = icmp ugt {levels} %p{begin}, %q{begin}
+  %most{begin} = select <{room} x i1> %is_more{begin}, {levels} %p{begin}, {levels} %q{begin}
+  %window{begin} = uitofp {levels} %most{begin} to {numbers}"""
         total = ""
-        for k, (sources, weights) in enumerate(
-            zip(columns.sources[:, which], columns.weights[:, which], strict=True)
-        ):
-            if not weights.any():
-                continue
-            span = int(sources.max() - sources.min()) + 1
-            room = -(-span // LANES) * LANES
-            low = min(int(sources.min()), WIDTH - room)
-            name, kind = f"{begin}.{k}", f"<{room} x float>"
-            picked = ", ".join(f"i32 {source - low}" for source in sources)
+        for k in np.flatnonzero(weights.any(axis=1)):
+            name, picked = f"{begin}.{k}", _listed("i32", sources[k] - low)
             text += f"""
-  %from{name} = getelementptr float, ptr %scratch, i64 {low}
-  %window{name} = load {kind}, ptr %from{name}, align 4
-  %lanes{name} = shufflevector {kind} %window{name}, {kind} poison, <{LANES} x i32> <{picked}>
-  %share{name} = fmul {_VECTOR} %lanes{name}, {_vector(weights)}"""
+  %lanes{name} = shufflevector {numbers} %window{begin}, {numbers} poison, {_INDICES} <{picked}>
+  %share{name} = fmul {_VECTOR} %lanes{name}, <{_listed("float", map(_number, weights[k]))}>"""
             if total:
                 text += f"\n  %total{name} = fadd {_VECTOR} {total}, %share{name}"
             total = f"%total{name}" if total else f"%share{name}"
@@ -251,7 +217,7 @@ def _sum_columns(columns: Shares) -> str:
 
 def _sum_rows(width: int, num_shares: int) -> str:
     """The block in which a small row's shares are added: `num_shares` rounds."""
-    text = f"""
+    text = """
   %share.k = phi i32 [0, %small], [%share.next, %share]"""
     for begin in range(0, width, LANES):
         text += f"""
@@ -266,7 +232,7 @@ def _sum_rows(width: int, num_shares: int) -> str:
   %weight.place = getelementptr float, ptr @weights, i32 %share.at
   %weight = load float, ptr %weight.place
   %weight.one = insertelement {_VECTOR} poison, float %weight, i32 0
-  %weight.all = shufflevector {_VECTOR} %weight.one, {_VECTOR} poison, <{LANES} x i32> zeroinitializer"""
+  %weight.all = shufflevector {_VECTOR} %weight.one, {_VECTOR} poison, {_INDICES} zeroinitializer"""
     for begin in range(0, width, LANES):
         text += f"""
   %row.at{begin} = getelementptr float, ptr %source.sums, i64 {begin}
@@ -282,25 +248,21 @@ def _sum_rows(width: int, num_shares: int) -> str:
 def _round(width: int) -> str:
     """A small row: the nearest whole numbers, of two the even one.
 
-    A float32 from 2^23 on has no bits behind the point, so the addition rounds, and the lowest byte
-    is the number.
+    Adding `_ROUNDING` rounds, because that float32 has no bits behind the point; then the lowest
+    byte is the number.
     """
     text = ""
     for begin in range(0, width, LANES):
         n = min(LANES, width - begin)
-        bias = ", ".join([f"float {_number(np.float32(1 << 23))}"] * LANES)
-        picked = ", ".join(f"i32 {lane}" for lane in range(n))
+        bias, picked = _listed("float", [_number(_ROUNDING)] * LANES), _listed("i32", range(n))
         text += f"""
   %whole{begin} = fadd {_VECTOR} %sum.next{begin}, <{bias}>
-  %bits.of{begin} = bitcast {_VECTOR} %whole{begin} to <{LANES} x i32>
-  %bytes{begin} = trunc <{LANES} x i32> %bits.of{begin} to <{LANES} x i8>
-  %few{begin} = shufflevector <{LANES} x i8> %bytes{begin}, <{LANES} x i8> poison, <{n} x i32> <{picked}>
+  %bits{begin} = bitcast {_VECTOR} %whole{begin} to {_INDICES}
+  %bytes{begin} = trunc {_INDICES} %bits{begin} to {_BYTES}
+  %few{begin} = shufflevector {_BYTES} %bytes{begin}, {_BYTES} poison, <{n} x i32> <{picked}>
   %to{begin} = getelementptr i8, ptr %to, i64 {begin}
   store <{n} x i8> %few{begin}, ptr %to{begin}, align 1"""
     return text
-
-
-_VECTOR = f"<{LANES} x float>"
 
 
 def _stride(columns: Shares) -> int:
@@ -308,13 +270,12 @@ def _stride(columns: Shares) -> int:
     return -(-columns.sources.shape[1] // LANES) * LANES
 
 
-def _array(kind: str, values: Iterable[Any]) -> str:
-    listed = [f"{kind} {value}" for value in values]
-    return f"[{len(listed)} x {kind}] [{', '.join(listed)}]"
+def _listed(kind: str, values: Iterable[Any]) -> str:
+    return ", ".join(f"{kind} {value}" for value in values)
 
 
-def _vector(values: Iterable[np.float32]) -> str:
-    return "<" + ", ".join(f"float {_number(value)}" for value in values) + ">"
+def _array(kind: str, values: NDArray[Any]) -> str:
+    return f"[{values.size} x {kind}] [{_listed(kind, values.ravel())}]"
 
 
 def _number(value: np.float32) -> str:

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from pixelpong.atari import registers as r
-from pixelpong.atari.disassembly import Cartridge, Instruction, Spot, disassemble
+from pixelpong.atari.disassembly import BankedRom, Instruction, Spot, disassemble
 from pixelpong.atari.instructions import (
     CONDITIONS,
     DIFFERENCE,
@@ -67,7 +67,7 @@ class Translation:
     """The translation of one cartridge to ``run_translated``."""
 
     def __init__(
-        self, cartridge: Cartridge, entries: Iterable[Spot], hints: Mapping[int, str] | None = None
+        self, rom: BankedRom, entries: Iterable[Spot], hints: Mapping[int, str] | None = None
     ) -> None:
         """Find the code that can be reached from `entries`.
 
@@ -75,8 +75,8 @@ class Translation:
         use facts about this cartridge to save work, and must leave the machine as its own code
         would.
         """
-        self._cartridge, self._hints = cartridge, hints or {}
-        self._code, jumps = disassemble(cartridge, entries)
+        self._rom, self._hints = rom, hints or {}
+        self._code, jumps = disassemble(rom, entries)
         self.entries = sorted(jumps)
         # Without SED, decimal arithmetic is left to the interpreter.
         self._has_decimals = any(each.opcode.name == "SED" for each in self._code.values())
@@ -90,7 +90,7 @@ class Translation:
 
     def add_to(self, program: Program) -> None:
         """Add ``run_translated(m)`` and the tables of its entries."""
-        at_place, pc_of = [0] * len(self._cartridge.rom), [0] * len(self._cartridge.rom)
+        at_place, pc_of = [0] * len(self._rom.content), [0] * len(self._rom.content)
         for number, (place, pc) in enumerate(self.entries, start=1):
             at_place[place], pc_of[place] = number, pc
         program.add_names({"ENTRY_AT": tuple(at_place), "ENTRY_PC": tuple(pc_of)})
@@ -150,7 +150,7 @@ class Translation:
 
     def _spot(self, one: Instruction, address: int | None) -> Spot | None:
         """The spot that an address is for an instruction; None if that is not certain."""
-        place = None if address is None else self._cartridge.place_of(address, one.spot)
+        place = None if address is None else self._rom.place_of(address, one.spot)
         return None if address is None or place is None else (place, address)
 
     def _next(self, one: Instruction) -> Spot | None:
@@ -186,7 +186,7 @@ class Translation:
         lines.append(self._operation(name))
         lines += ["q = e"] * (keeps and not one.is_direct)
         lines += [self._write(one, "r", is_known=True)] * keeps
-        if one.is_direct and self._cartridge.switches(one.word):
+        if one.is_direct and self._rom.switches(one.word):
             lines.append(f"pc = {one.after}; goto(dispatch)")
         return "\n".join(line for line in lines if line)
 
@@ -280,7 +280,7 @@ class Translation:
             "if is_simple(q): r = read_rom(m, q)",
             "elif q & 0x1280 == 0x80: r = m.ram[q & 127]",
         ]
-        if self._cartridge.scheme in (0, 3):
+        if self._rom.scheme in (0, 3):
             lines.append(f"else: r = read(m, t, q, {bus})")
         else:  # such a read may switch banks
             lines.append(f"elif q & 0x1000 == 0: r = read(m, t, q, {bus})\nelse:")
@@ -290,19 +290,17 @@ class Translation:
 
     def _is_table(self, base: int) -> bool:
         """Whether an address plus an index of up to 255 is ROM, and a read there does no more."""
-        cartridge, last = self._cartridge, (base & 0xFFF) + 255
-        limit = 0xFE0 if cartridge.scheme in (1, 2) else 0x1000
-        return base & 0x1000 != 0 and last < limit and not cartridge.is_memory(base)
+        rom, last = self._rom, (base & 0xFFF) + 255
+        limit = 0xFE0 if rom.scheme in (1, 2) else 0x1000
+        return base & 0x1000 != 0 and last < limit and not rom.is_memory(base)
 
     def _read_direct(self, one: Instruction) -> str:
         q, bus = one.word, one.low if one.opcode.mode == "zp" else one.high
         if q & 0x1000:
-            place = self._cartridge.place_of(q, one.spot)
-            if self._cartridge.is_memory(q) or self._cartridge.switches(q):
+            place = self._rom.place_of(q, one.spot)
+            if self._rom.is_memory(q) or self._rom.switches(q):
                 return f"r = read_cartridge(m, {q})"
-            return (
-                "r = read_rom(m, %d)" % q if place is None else f"r = {self._cartridge.rom[place]}"
-            )
+            return "r = read_rom(m, %d)" % q if place is None else f"r = {self._rom.content[place]}"
         if q & 0x80 == 0:
             if 8 <= q & 15 < 12:
                 return f"r = {bus & 63} | is_charged(m, t, {q & 3}) << 7"
@@ -322,16 +320,16 @@ class Translation:
             other = f" t = write_tia(m, t, q & 63, {value})\n{leave}"
             return f"{before}if q & 0x80: m.ram[q & 127] = {value}\nelse:\n{other}"
         other = f" t = write(m, t, q, {value})\n{leave}"
-        if self._cartridge.scheme:
+        if self._rom.scheme:
             other += f"\n if q & 0x1000:\n  pc = {one.after}; goto(dispatch)"
         return f"{before}if q & 0x1280 == 0x80: m.ram[q & 127] = {value}\nelse:\n{other}"
 
     def _write_direct(self, one: Instruction, value: str) -> str:
         q = one.word
         if q & 0x1000:
-            if self._cartridge.switches(q):
+            if self._rom.switches(q):
                 return f"switch_bank(m, {q}); pc = {one.after}; goto(dispatch)"
-            is_memory = self._cartridge.is_memory(q) and q & 0x80 == 0
+            is_memory = self._rom.is_memory(q) and q & 0x80 == 0
             return f"m.extra_ram[{q & 127}] = {value}" if is_memory else ""
         if q & 0x280 == 0x80:
             return f"m.ram[{q & 127}] = {value}"

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.atari.banks import LINE, NONE, QUARTERS, WHOLE
-from pixelpong.atari.disassembly import Cartridge
+from pixelpong.atari.disassembly import BankedRom
 from pixelpong.atari.machine import make_machine
 
 _TRUE = 0xFAB1FAB2 - (1 << 32)
@@ -48,7 +48,7 @@ def read_numbers(data: bytes) -> dict[str, Any]:
     return found
 
 
-def find_cartridge(data: bytes, rom: bytes) -> tuple[Cartridge, dict[str, int]]:
+def find_cartridge(data: bytes) -> tuple[str, dict[str, int]]:
     """The cartridge as ALE sees it; the constants in which it differs from the machine's own."""
     at = data.rindex(b"Cartridge") + len(b"Cartridge")
     (length,) = struct.unpack_from("<i", data, at - 13)
@@ -57,10 +57,10 @@ def find_cartridge(data: bytes, rom: bytes) -> tuple[Cartridge, dict[str, int]]:
     first, last = (ale["clocks"][k] - ale["frame_start"] for k in (0, 1))
     rows = (last - first) // 228
     constants = {"TOP": first // 228, "ROWS": rows, "MAX_LINES": 342 if rows >= 250 else 290}
-    return Cartridge(rom, _SCHEMES[kind[:2]], kind.endswith("SC")), constants
+    return kind, constants
 
 
-def read_machine(data: bytes, cartridge: Cartridge) -> NDArray[np.void]:
+def read_machine(data: bytes, rom: BankedRom) -> NDArray[np.void]:
     """The console's record: [1] MACHINE."""
     ale = read_numbers(data)
     machine: Any = make_machine()
@@ -105,17 +105,17 @@ def read_machine(data: bytes, cartridge: Cartridge) -> NDArray[np.void]:
     m["hmove_age"] = since if 0 < since < 100 else 0
     if ale["vsync_end"] != _NEVER:
         m["vsync_end"] = ale["vsync_end"] // 3 - line or -1
-    _read_banks(data, cartridge, m)
+    _read_banks(data, rom, m)
     m["swchb"], m["swcha"], m["fire"] = 0x3F, 0xFF, 0x80
     return machine
 
 
-def _read_banks(data: bytes, cartridge: Cartridge, m: Any) -> None:
+def _read_banks(data: bytes, rom: BankedRom, m: Any) -> None:
     at = data.rindex(b"Cartridge")
     at += struct.unpack_from("<i", data, at - 4)[0]
-    if cartridge.scheme == WHOLE:
+    if rom.scheme == WHOLE:
         m["banks"] = [4 * struct.unpack_from("<i", data, at)[0] + k for k in range(4)]
-        if cartridge.has_ram:
+        if rom.has_ram:
             m["extra_ram"] = struct.unpack_from("<128i", data, at + 8)
-    if cartridge.scheme == QUARTERS:
+    if rom.scheme == QUARTERS:
         m["banks"] = struct.unpack_from("<4i", data, at + 4)

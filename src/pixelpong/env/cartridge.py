@@ -24,24 +24,17 @@ from __future__ import annotations
 
 from pixelpong.atari.drawing import shows_playfield_alone
 from pixelpong.atari.machine import (
-    BEFORE,
-    DRAW_NOTHING,
     DRAW_PICTURE,
-    FRAME_DONE,
     MAX_LINES,
-    NOT_IMPLEMENTED,
     PADDLE_HIGHEST,
     PADDLE_LOWEST,
     PADDLE_TURN,
-    STATE_SIZE,
 )
 from pixelpong.atari.registers import *
 from pixelpong.atari.typed import (
-    Bytes,
     Int,
     Machine,
     Wide,
-    copy,
     inline,
     lowest_bit,
     make_table,
@@ -201,51 +194,25 @@ def serves(m: Machine, action: Int, button: Int) -> Int:
     return _SERVES[action] & (m.ram[BALL_ROW] == 0) & (m.ram[button] != 0)
 
 
-def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> Int:
-    """Play `count` frames, and draw the last one. Stop early if a side has all its points.
+def press(m: Machine, action: Int) -> None:
+    """Turn the knobs and press the buttons of both sides for one frame.
 
-    `actions` holds a byte per frame, in Gymnasium's numbers; the upper four bits are for the left
-    side, if a person or a second agent plays it. The result is
-    ``frames << 16 | may_end << 9 | is_over << 8 | reward + 128``: the frames emulated, whether the
-    next one may be the last, and the points that the right side won minus those that it lost. If
-    the machine met something not covered, it is minus its stop code, and the machine is unchanged.
+    An action is Gymnasium's number for the right side; its upper four bits are for the left side,
+    if a person or a second agent plays it.
     """
-    copy(m, BEFORE, 0, STATE_SIZE)
-    before = m.ram[RIGHT_POINTS] - m.ram[LEFT_POINTS]
-    k = 0
-    while k < count and m.ram[LEFT_POINTS] != LAST_POINT and m.ram[RIGHT_POINTS] != LAST_POINT:
-        right = actions[k] & 15
-        left = actions[k] >> 4
-        turn(m, RIGHT_PADDLE, right)
-        turn(m, LEFT_PADDLE, left)
-        fires_right = _FIRES[right] | serves(m, right, RIGHT_BUTTON)
-        fires_left = _FIRES[left] | serves(m, left, LEFT_BUTTON)
-        m.swcha = 0xFF - 0x40 * fires_right - 0x80 * fires_left
-        k += 1
-        # If a side is one point from the end, any frame may be the last.
-        is_last = k == count or max(m.ram[LEFT_POINTS], m.ram[RIGHT_POINTS]) == LAST_POINT - 1
-        m.draws = draws if is_last else DRAW_NOTHING
-        run_frame(m)  # type: ignore[name-defined]
-        if m.stop != FRAME_DONE:
-            copy(m, 0, BEFORE, STATE_SIZE)
-            return -m.stop
-    is_over = m.ram[LEFT_POINTS] == LAST_POINT or m.ram[RIGHT_POINTS] == LAST_POINT
-    reward = m.ram[RIGHT_POINTS] - m.ram[LEFT_POINTS] - before
-    is_drawn = k == 0 or m.draws == draws
-    if reward < -128 or reward > 127 or (is_over and is_drawn == 0):  # only in an invalid state
-        copy(m, 0, BEFORE, STATE_SIZE)
-        return -NOT_IMPLEMENTED
-    may_end = max(m.ram[LEFT_POINTS], m.ram[RIGHT_POINTS]) == LAST_POINT - 1
-    return k << 16 | may_end << 9 | is_over << 8 | reward + 128
+    right = action & 15
+    left = action >> 4
+    turn(m, RIGHT_PADDLE, right)
+    turn(m, LEFT_PADDLE, left)
+    fires_right = _FIRES[right] | serves(m, right, RIGHT_BUTTON)
+    fires_left = _FIRES[left] | serves(m, left, LEFT_BUTTON)
+    m.swcha = 0xFF - 0x40 * fires_right - 0x80 * fires_left
 
 
-def idle(m: Machine, switches: Int, count: Int) -> Int:
-    """Play frames with idle paddles, drawn as pictures; return 0 or the stop code."""
-    m.swcha = 0xFF
-    m.swchb = switches  # a bit each, 0 while held: 1 RESET, 2 SELECT
-    m.draws = DRAW_PICTURE
-    for _ in range(count):
-        run_frame(m)  # type: ignore[name-defined]
-        if m.stop != FRAME_DONE:
-            return m.stop
-    return 0
+def score(m: Machine) -> None:
+    """Read the points, the right side's minus the left side's, and who has all of them."""
+    left = m.ram[LEFT_POINTS]
+    right = m.ram[RIGHT_POINTS]
+    m.points = right - left
+    m.is_over = left == LAST_POINT or right == LAST_POINT
+    m.may_end = max(left, right) == LAST_POINT - 1

@@ -15,12 +15,11 @@ import ale_py
 import numpy as np
 
 from pixelpong.atari import build
+from pixelpong.atari.cartridge import Cartridge
 from pixelpong.atari.disassembly import Spot
 from pixelpong.atari.interpreter import EXPLORER
 from pixelpong.atari.machine import FRAME_DONE, MACHINE, STATE
 from pixelpong.atari.native import NativeCode
-from pixelpong.atari.translation import Translation
-from pixelpong.env import frames
 from pixelpong.env.ale_start import find_cartridge, read_machine
 
 EXPLORED = 600  # frames
@@ -83,18 +82,17 @@ class NativeGame:
         ale.act(4)  # which turns a paddle, if there is one
         self.has_paddles = ale.cloneState().serialize()[:8] != self.data[:8]
         rom = (Path(ale_py.__file__).parent / "roms" / f"{name}.bin").read_bytes()
-        self.cartridge, self.constants = find_cartridge(self.data, rom)
-        self.constants["HAS_COMBS"] = int(name not in WITHOUT_COMBS)
-        self.rows = self.constants["ROWS"]
-        self.start = read_machine(self.data, self.cartridge)
+        scheme, constants = find_cartridge(self.data)
+        self.cartridge = Cartridge(
+            name, "", scheme, constants["TOP"], constants["ROWS"], constants["MAX_LINES"],
+            name not in WITHOUT_COMBS,
+        )  # fmt: skip
+        self.rom, self.rows = self.cartridge.banked(rom), self.cartridge.rows
+        self.start = read_machine(self.data, self.rom)
         self.folder = folder
         self.spots = spots = self.explore()
-        self.translation = Translation(self.cartridge, spots)
-        faces = {frames: ("play",)}
-        game = lambda: build.make_game(  # noqa: E731
-            self.cartridge, spots, self.constants, faces
-        ).to_ir()
-        form = repr((name, sorted(self.constants.items()), sorted(spots))).encode()
+        game = lambda: build.make_game(self.cartridge, self.rom, spots).to_ir()  # noqa: E731
+        form = repr((self.cartridge, sorted(spots))).encode()
         console = _key(b"console"), lambda: build.make_console().to_ir()
         self.code = NativeCode(_key(form), game, folder, [console], is_quick=is_quick)
         self.play = self.code.function("play", ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32)
@@ -105,9 +103,7 @@ class NativeGame:
 
     def explore(self) -> list[Spot]:
         """Play in the interpreter; the spots that jumps led to."""
-        game = lambda: build.make_game(  # noqa: E731
-            self.cartridge, None, self.constants | {"GUARD": 0}, {frames: ("play",)}
-        ).to_ir()
+        game = lambda: build.make_game(self.cartridge, self.rom, None).to_ir()  # noqa: E731
         console = _key(b"explorer"), lambda: build.make_console(notes=True).to_ir()
         form = b"explore" + self.name.encode()
         code = NativeCode(_key(form), game, self.folder, [console], is_quick=True)
@@ -128,7 +124,7 @@ class NativeGame:
 
 def _key(form: bytes) -> bytes:
     folder = Path(build.__file__).parent
-    sources = [*sorted(folder.glob("*.py")), Path(frames.__file__), Path(__file__)]
+    sources = [*sorted(folder.glob("*.py")), Path(__file__)]
     return hashlib.sha256(form + b"".join(path.read_bytes() for path in sources)).digest()
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.atari import drawing
+from pixelpong.env import field as fields
 from pixelpong.items import NUM_PIXELS
 
 FIELD_ROWS = slice(35, 195)  # of the frame, without the points above and the border below
 BACKGROUND_REDS = (0, 144, 109)  # black, while playing, and in the first frame after a reset
-IS_ACTIVE = np.array(drawing.IS_ACTIVE, np.bool_)  # [256]: whether a palette index becomes 1
+IS_ACTIVE = np.array(fields.IS_ACTIVE, np.bool_)  # [256]: whether a palette index becomes 1
 
 
 def preprocess(frame: NDArray[np.uint8]) -> NDArray[np.float32]:

@@ -12,6 +12,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from pixelpong.atari.machine import MACHINE
+
 _intrinsic: Any = intrinsic
 
 
@@ -35,34 +37,52 @@ def reverse(typing_context: Any, bits: Any) -> Any:
     return types.uint64(types.uint64), generate
 
 
+# The results of `play_frames`: where they are in the machine's record, and their bits.
+_RESULTS = tuple(
+    (MACHINE.fields[name][1], 8 * MACHINE.fields[name][0].itemsize)  # type: ignore[index]
+    for name in ("stop", "frames", "reward", "is_over", "may_end")
+)
+
+
 @_intrinsic
 def call_play_frames(  # type: ignore[no-untyped-def]
     typing_context, address, machine, actions, num_frames, draws
 ):
-    """Call the console's function, see `pixelpong.kernels.records.GAME`; all numbers are int64."""
+    """Call the console's function, see `pixelpong.kernels.records.GAME`; all numbers are int64.
 
-    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+    Returns why it stopped, the frames played, the reward, whether the game is over, and whether the
+    next frame may be the last.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(number, [pointer, pointer, number, number])
+        kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, number, number])
         function = builder.inttoptr(args[0], kind.as_pointer())
         addresses = [builder.inttoptr(each, pointer) for each in args[1:3]]
         numbers = [builder.trunc(each, number) for each in args[3:]]
-        return builder.sext(builder.call(function, addresses + numbers), ir.IntType(64))
+        builder.call(function, addresses + numbers)
+        results = []
+        for offset, bits in _RESULTS:
+            place = builder.gep(addresses[0], [ir.Constant(number, offset)])
+            place = builder.bitcast(place, ir.IntType(bits).as_pointer())
+            widen = builder.sext if bits == 32 else builder.zext
+            results.append(widen(builder.load(place, align=1), ir.IntType(64)))
+        return context.make_tuple(builder, signature.return_type, results)
 
-    return types.int64(*[types.int64] * 5), generate
+    return types.UniTuple(types.int64, len(_RESULTS))(*[types.int64] * 5), generate
 
 
 @_intrinsic
 def call_shrink(  # type: ignore[no-untyped-def]
-    typing_context, address, first, second, of_first, of_second, out, scratch
+    typing_context, address, first, second, out, scratch
 ):
     """Call the function of `pixelpong.atari.shrinking`; all numbers are addresses, int64."""
 
-    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+    def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         pointer = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [pointer] * 6)
+        kind = ir.FunctionType(ir.VoidType(), [pointer] * 4)
         function = builder.inttoptr(args[0], kind.as_pointer())
         builder.call(function, [builder.inttoptr(each, pointer) for each in args[1:]])
-        return ir.Constant(ir.IntType(64), 0)
+        return context.get_dummy_value()
 
-    return types.int64(*[types.int64] * 7), generate
+    return types.void(*[types.int64] * 5), generate

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
+from pixelpong.atari.machine import FRAME_DONE
 from pixelpong.compiling import compiled
+from pixelpong.env.field import DRAW_FIELD
 from pixelpong.items import ACTIONS, DOWN, NUM_PIXELS, UP
 from pixelpong.kernels.intrinsics import call_play_frames
 from pixelpong.kernels.observing import find_difference, observe_features
@@ -84,18 +86,19 @@ def _emulate(game, stream, num_sides, draw):  # type: ignore[no-untyped-def]
             if draw[side * width + 2 + k] >= g.sticky:
                 held = player.wanted
             actions[k] |= (held | g.serve) << 4 * side
-    answer = call_play_frames(g.play_frames, g.machine, g.actions, num_frames, 1)
-    if answer < 0:
-        m.fault = answer
+    stop, played, reward, is_over, _ = call_play_frames(
+        g.play_frames, g.machine, g.actions, num_frames, DRAW_FIELD
+    )
+    if stop != FRAME_DONE:
+        m.fault = stop
         return 0
     if num_frames > 0:
         for side in range(num_sides):
             player = stream.sides[side]
             player.held = actions[num_frames - 1] >> 4 * side & 7
-    m.num_frames += answer >> 16
-    is_over = (answer >> 8) & 1 | (m.num_frames >= g.max_frames)
-    m.is_on, m.is_new = 1 - is_over, 1
-    return (answer & 0xFF) - 128
+    m.num_frames += played
+    m.is_on, m.is_new = 1 - (is_over | (m.num_frames >= g.max_frames)), 1
+    return reward
 
 
 # --- the classic network ----------------------------------------------------------------------

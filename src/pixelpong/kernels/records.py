@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from pixelpong.atari.machine import FIELD_SIZE, STATE
+from pixelpong.atari.machine import STATE
 from pixelpong.env.features import NUM_FEATURES, PAIR_COLUMNS, PAIR_ROWS
+from pixelpong.env.field import FIELD_SIZE
 from pixelpong.items import ACTIONS
 
 # The most that a step of the gated network can have: a feature stayed, appeared or vanished.
@@ -29,7 +30,7 @@ MEMORY = np.dtype(
         ("num_frames", np.int64),  # frames since it began
         ("is_new", np.int64),  # 1 if the console has drawn a field that is not in `fields` yet
         ("newest", np.int64),  # which of the two `fields`, 0 or 1
-        ("fault", np.int64),  # negative if the console met something not covered, see `GAME`
+        ("fault", np.int64),  # the stop code if the console met something not covered, or 0
     ]
 )
 
@@ -99,14 +100,10 @@ GAME = np.dtype(
 )
 """A game for compiled code to play.
 
-The console's function has C's calling convention and may run in any number of threads, each with
-its own machine::
+The console's function (`pixelpong.atari.playing`) has C's calling convention and may run in any
+number of threads, each with its own machine, whose fields are the results::
 
-    int32 play_frames(machine, const uint8 *actions, int32 num_frames, int32 draws)
-
-It emulates one frame per action, fewer if the game ends, and with ``draws`` = 1 draws the field of
-the last frame. It returns ``frames << 16 | is_over << 8 | reward + 128``, or a negative number if
-the machine met something not covered.
+    void play_frames(machine, const uint8 *actions, int32 num_frames, int32 draws)
 """
 
 # --- many games at once, of `pixelpong.kernels.stepping` ---
@@ -127,7 +124,7 @@ PLACE = np.dtype(
         ("reward", np.int64),  # of the last step, as all that follows
         ("is_over", np.int64),
         ("is_cut", np.int64),  # it reached the limit of frames
-        ("fault", np.int64),  # negative if the console met something not covered
+        ("fault", np.int64),  # the stop code if the console met something not covered, or 0
     ]
 )
 """A game between two steps, besides its console and what it shows."""

@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong import kernels
+from pixelpong.atari.game import not_covered
 from pixelpong.config.protocols import Protocol
 from pixelpong.env.cartridge import SERVE
 from pixelpong.env.duel import MAX_FRAMES, MODE
-from pixelpong.env.native import load_game, not_covered, start_of
+from pixelpong.env.native import load_game, start_of
 from pixelpong.items import BUILTIN, SELF, Episode, Item, Params, Result
 from pixelpong.play.networks import GREEDY, LOOK, NETS, Compiled, Network
 from pixelpong.seeding import make_rng
@@ -67,7 +68,7 @@ class Player:
             t = sides[0].play(game, streams, draws, first, t, *sides[1:], own=side)
             number = (t - 1 - first) // draws.shape[1]
             if memory["fault"][number]:
-                raise not_covered(-int(memory["fault"][number]))
+                raise not_covered(int(memory["fault"][number]))
             if not memory["is_on"][number]:
                 episodes.append(_end(streams[number], item.opponent))
                 frames += episodes[-1].frames

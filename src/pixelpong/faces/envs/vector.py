@@ -21,17 +21,18 @@ from numpy.typing import NDArray
 
 from pixelpong import kernels
 from pixelpong.agent.choice import open_agent
-from pixelpong.atari.machine import FIELD_SIZE, ROWS, WIDTH
+from pixelpong.atari.game import not_covered
+from pixelpong.atari.machine import ROWS, WIDTH
 from pixelpong.atari.palette import PALETTE
 from pixelpong.config.protocols import FrameLimit, FrameSkip
-from pixelpong.env.native import not_covered
+from pixelpong.env.field import FIELD_SIZE
 from pixelpong.env.preprocess import mirror
 from pixelpong.errors import ConfigError, did_you_mean, expected
 from pixelpong.faces.envs.cartridge import ACTION_SETS, PONG
 from pixelpong.faces.envs.options import Actions, Autoreset, Observation, check_options, hash_rules
 from pixelpong.faces.envs.picture import COLOURS, GREYS
 from pixelpong.faces.envs.rounds import Turns
-from pixelpong.faces.envs.scratch import make_scratch, play_share
+from pixelpong.faces.envs.scratch import make_scratch, make_start, play_share
 from pixelpong.faces.envs.seeds import find_wait, read_seeds
 from pixelpong.faces.envs.state import Memory, State
 from pixelpong.items import BUILTIN, SELF
@@ -171,7 +172,8 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         )
         self.places, self._frames = self._memory.places, self._memory.frames
         self._game = PONG.load()
-        self._start = PONG.start(self._game, PONG.modes[self._is_duel]).view(np.uint8)
+        start = PONG.start(self._game, PONG.modes[self._is_duel])
+        self._start = make_start(start, self._levels, self._memory)
 
     def _make_orders(self, most_frames: int) -> None:
         """Make the arrays that say what the next step does; none of them is part of a state."""
@@ -316,7 +318,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         self._turns.play(functools.partial(self._play_share, written))
         faults = self.places["fault"]
         if faults.any():
-            raise not_covered(-int(faults.min()))
+            raise not_covered(int(faults.max()))
         return results
 
     # --- orders ---

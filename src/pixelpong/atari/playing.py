@@ -1,0 +1,81 @@
+"""Playing frames with a player's actions: ``play_frames``, the machine's one door.
+
+What an action presses, and what points and lives a game has, differ between cartridges. Here are
+joysticks and paddles, and a game without points; a cartridge can replace `press` and `score`. The
+results are fields of the record. Written in typed Python, compiled with each cartridge.
+"""
+
+from __future__ import annotations
+
+from pixelpong.atari.machine import (
+    BEFORE,
+    DRAW_NOTHING,
+    DRAW_PICTURE,
+    FRAME_DONE,
+    STATE_SIZE,
+)
+from pixelpong.atari.typed import Bytes, Int, Machine, copy
+
+
+def press(m: Machine, action: Int) -> None:
+    """Set the inputs of the next frame; a cartridge's controls replace this."""
+
+
+def score(m: Machine) -> None:
+    """Set points, lives, and whether the game is over or may be after the next frame."""
+
+
+def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> None:
+    """Play `count` frames, and draw the last one; fewer if the game ends.
+
+    `actions` holds a byte for each frame. The results are ``m.frames``, ``m.reward``, ``m.points``,
+    ``m.lives``, ``m.is_over``, ``m.may_end`` and ``m.stop``, which is `FRAME_DONE`. If it is
+    another, the machine met something not covered; then its state has not changed, and ``m.frames``
+    is 0.
+    """
+    copy(m, BEFORE, 0, STATE_SIZE)
+    play_some(m, actions, count, draws, 0)
+    if m.is_over and m.draws != draws and m.frames:
+        # The last frame was not drawn, as nobody knew that it would be the last.
+        copy(m, 0, BEFORE, STATE_SIZE)
+        play_some(m, actions, count, draws, 1)
+    if m.stop != FRAME_DONE:
+        copy(m, 0, BEFORE, STATE_SIZE)
+        m.frames = 0
+
+
+def play_some(m: Machine, actions: Bytes, count: Int, draws: Int, draws_all: Int) -> None:
+    """Play frames as `play_frames` does; draw the last one, or any that may be, or all."""
+    score(m)
+    before = m.points
+    m.stop = FRAME_DONE
+    k = 0
+    while k < count and m.is_over == 0 and m.stop == FRAME_DONE:
+        press(m, actions[k])
+        k += 1
+        m.draws = draws if k == count or m.may_end or draws_all else DRAW_NOTHING
+        run_frame(m)  # type: ignore[name-defined]
+        score(m)
+    m.frames = k
+    m.reward = m.points - before
+
+
+def play(m: Machine, count: Int) -> Int:
+    """Play frames with the inputs as they are; return the stop code."""
+    for _ in range(count):
+        run_frame(m)  # type: ignore[name-defined]
+        if m.stop != FRAME_DONE:
+            return m.stop
+    return FRAME_DONE
+
+
+def idle(m: Machine, switches: Int, count: Int) -> None:
+    """Play frames in which no control moves, drawn as pictures, with some switches held."""
+    m.swcha = 0xFF
+    m.swchb = switches  # a bit each, 0 while held: 1 RESET, 2 SELECT
+    m.draws = DRAW_PICTURE
+    m.stop = FRAME_DONE
+    k = 0
+    while k < count and m.stop == FRAME_DONE:
+        run_frame(m)  # type: ignore[name-defined]
+        k += 1

@@ -1,0 +1,80 @@
+"""What the network sees of Pong, drawn at once: a bit for each pixel that is not background.
+
+The field is every second pixel of every second row of the picture, from row `FIELD_TOP` on. Drawing
+it takes a part of the time that a picture takes. It equals what `pixelpong.env.preprocess` makes of
+the picture. Written in typed Python, compiled with Pong (`pixelpong.env.native`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pixelpong.atari.drawing import FRONT_TO_BACK, colour_of, columns
+from pixelpong.atari.machine import DRAW_OWN, MACHINE, WIDTH
+from pixelpong.atari.registers import *
+from pixelpong.atari.typed import Int, Machine, Wide, wide
+
+FIELD_TOP, FIELD_SIZE = 35, 80
+DRAW_FIELD = DRAW_OWN
+
+PONG_MACHINE = np.dtype(
+    [
+        *MACHINE.descr,
+        # For `pixelpong.env.cartridge`: the rounds left of a loop; those in which the playfield
+        # changes, and the address of its data.
+        ("rounds", "<u8", 3),
+        ("playfield_rounds", "<u8", 3),
+        ("playfield_at", "<u2", 4),
+        ("field", "<u8", (FIELD_SIZE, 2)),  # bit x of row y: something is drawn there
+    ]
+)
+"""The machine with Pong in it."""
+
+BACKGROUND = (0, 34, 228)  # black, the background of play, that of the first frame
+IS_ACTIVE = tuple(int(colour not in BACKGROUND) for colour in range(256))
+
+_EVEN_1, _EVEN_2, _EVEN_4, _EVEN_8, _EVEN_16, _EVEN_32, _EVEN_64 = (
+    sum(((1 << n) - 1) << k for k in range(0, 192, 2 * n)) for n in (1, 2, 4, 8, 16, 32, 64)
+)
+_LOW_96 = (1 << 96) - 1
+_LINE = (1 << WIDTH) - 1
+
+
+def draw_own(m: Machine, row: Int, x0: Int, x1: Int, count: Int) -> None:
+    """Record which pixels of the field have a colour that is not background."""
+    first = max(row - FIELD_TOP, 0)
+    end = min(row - FIELD_TOP + count, 2 * FIELD_SIZE)
+    first += first & 1
+    if first >= end:
+        return
+    where = columns(x0, x1)
+    pixels = halve_columns(active_pixels(m) & where)
+    keep = ~halve_columns(where)
+    for y in range(first >> 1, end + 1 >> 1):
+        m.field[y] = m.field[y] & keep | pixels
+
+
+def active_pixels(m: Machine) -> Wide:
+    """The pixels of the line that are not background, computed back to front as in `paint`."""
+    if m.tia[VBLANK] & 2:
+        return wide(0)
+    pixels = _LINE if IS_ACTIVE[m.tia[COLUBK]] else wide(0)
+    for k in range(5, -1, -1):
+        o = FRONT_TO_BACK[m.tia[CTRLPF] >> 2 & 1][k]
+        if m.objects >> o & 1:
+            left = columns(0, 80) if IS_ACTIVE[colour_of(m, o, 0)] else wide(0)
+            right = columns(80, WIDTH) if IS_ACTIVE[colour_of(m, o, 1)] else wide(0)
+            pixels = pixels & ~m.mask[o] | m.mask[o] & (left | right)
+    return pixels & _LINE
+
+
+def halve_columns(pixels: Wide) -> Wide:
+    """Keep every second pixel: bit 2k becomes bit k."""
+    pixels &= _EVEN_1
+    pixels = (pixels | pixels >> 1) & _EVEN_2
+    pixels = (pixels | pixels >> 2) & _EVEN_4
+    pixels = (pixels | pixels >> 4) & _EVEN_8
+    pixels = (pixels | pixels >> 8) & _EVEN_16
+    pixels = (pixels | pixels >> 16) & _EVEN_32
+    pixels = (pixels | pixels >> 32) & _EVEN_64
+    return (pixels | pixels >> 64) & _LOW_96
