@@ -129,4 +129,4 @@ def make_machine(record: np.dtype[Any] = MACHINE) -> NDArray[np.void]:
     """Make a machine that was never switched on: [1] `record`; its pictures are palette indices."""
     machine: Any = np.zeros(1, record)
     machine["shades"] = range(256)
-    return machine  # type: ignore[no-any-return]
+    return machine

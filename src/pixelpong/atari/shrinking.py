@@ -167,19 +167,19 @@ def _find_twins(rows: Shares) -> NDArray[np.int64]:
 def _find_changes() -> str:
     """Whether a row differs from the row above in one of the pictures."""
     text, parts = "", []
-    for part in range(0, WIDTH, _PART):
+    for begin in range(0, WIDTH, _PART):
         for name in ("first", "second"):
             text += f"""
-  %{name}.place{part} = getelementptr i8, ptr %{name}.row, i64 {part}
-  %{name}.part{part} = load {_BITS}, ptr %{name}.place{part}, align 1
-  %{name}.above{part} = getelementptr i8, ptr %{name}.before, i64 {part}
-  %{name}.old{part} = load {_BITS}, ptr %{name}.above{part}, align 1
-  %{name}.change{part} = xor {_BITS} %{name}.part{part}, %{name}.old{part}"""
-            parts.append(f"%{name}.change{part}")
+  %{name}.place{begin} = getelementptr i8, ptr %{name}.row, i64 {begin}
+  %{name}.part{begin} = load {_BITS}, ptr %{name}.place{begin}, align 1
+  %{name}.above{begin} = getelementptr i8, ptr %{name}.before, i64 {begin}
+  %{name}.old{begin} = load {_BITS}, ptr %{name}.above{begin}, align 1
+  %{name}.change{begin} = xor {_BITS} %{name}.part{begin}, %{name}.old{begin}"""
+            parts.append(f"%{name}.change{begin}")
     changes = parts[0]
-    for k, part in enumerate(parts[1:]):
-        text += f"\n  %changes{k} = or {_BITS} {changes}, {part}"
-        changes = f"%changes{k}"
+    for part in parts[1:]:
+        text += f"\n  {part}.or = or {_BITS} {changes}, {part}"
+        changes = f"{part}.or"
     return f"{text}\n  %is_same = icmp eq {_BITS} {changes}, 0"
 
 
