@@ -6,12 +6,13 @@ That the definition is OpenCV's is tested where whole environments are compared 
 from __future__ import annotations
 
 import ctypes
+import re
 
 import numpy as np
 import pytest
 
 from pixelpong.atari.machine import WIDTH
-from pixelpong.atari.shrinking import Shares, Shrinking
+from pixelpong.atari.shrinking import LANES, Shares, Shrinking, make_ir
 from pixelpong.errors import ConfigError
 from pixelpong.faces.envs.picture import list_shares, make_shrinking
 
@@ -103,6 +104,17 @@ def test_a_pixel_is_the_mean_of_what_it_covers(tmp_path):
         shrinking = Shrinking(list_shares(WIDTH, width), list_shares(210, height), tmp_path)
         seen = shrink(shrinking, picture, picture, height, width)
         assert np.abs(seen - exact).max() < 0.51, (height, width)
+
+
+def test_no_row_is_read_beyond_its_end():
+    """The bytes that are read are constants of the code."""
+    rows = list_shares(210, 84)
+    for width in (*range(1, WIDTH, 13), 84, WIDTH):
+        code = make_ir(list_shares(WIDTH, width), rows)
+        begins = dict(re.findall(r"%([pq].place\d+) = .* ptr %\w+\.row, i64 (\d+)", code))
+        counts = re.findall(r"load <(\d+) x i8>, ptr %([pq].place\d+)", code)
+        assert len(begins) == len(counts) == 2 * -(-width // LANES), width
+        assert max(int(begins[place]) + int(count) for count, place in counts) == WIDTH, width
 
 
 def test_a_size_that_opencv_computes_otherwise_is_refused():
