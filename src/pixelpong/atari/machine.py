@@ -99,7 +99,8 @@ MACHINE = np.dtype(
         ("cares", "u1"),  # bit o: while nothing is drawn, o matters to a latch that is not yet set
         ("drawn", "<i4"),
         ("mask", "<u8", (6, 3)),  # pixels of each object in a line, bit x for column x
-        ("picture", "u1", MOST_ROWS * WIDTH),  # palette indices
+        ("shades", "u1", 256),  # by palette index, what the picture holds
+        ("picture", "u1", MOST_ROWS * WIDTH),  # palette indices, or other shades
     ]
 )
 """The whole record, 41 kB. A cartridge's own may have more fields behind these."""
@@ -123,5 +124,7 @@ FAR = 1 << 29  # a cycle that never comes
 
 
 def make_machine(record: np.dtype[Any] = MACHINE) -> NDArray[np.void]:
-    """Make a machine that was never switched on: [1] `record`, all zeros."""
-    return np.zeros(1, record)
+    """Make a machine that was never switched on: [1] `record`; its pictures are palette indices."""
+    machine: Any = np.zeros(1, record)
+    machine["shades"] = range(256)
+    return machine
