@@ -21,19 +21,16 @@ from __future__ import annotations
 from pixelpong.atari.banks import read_cartridge, write_cartridge
 from pixelpong.atari.drawing import ALL_LATCHES, draw_to, objects_of
 from pixelpong.atari.machine import (
-    BEFORE_FRAME,
     FAR,
     FRAME_DONE,
     INSTRUCTIONS,
-    LONG_FRAME,
     ROWS,
-    STATE_SIZE,
     TOO_MANY,
     TOP,
 )
 from pixelpong.atari.registers import ALL_OBJECTS, CLOCKS, CTRLPF, STALE
 from pixelpong.atari.tia import read_tia, write_tia
-from pixelpong.atari.typed import Int, Machine, copy, inline
+from pixelpong.atari.typed import Int, Machine, inline
 
 # For TIM1T, TIM8T, TIM64T, T1024T: the timer counts down once every 1 << shift cycles.
 _TIMER_SHIFTS = (0, 3, 6, 10)
@@ -205,24 +202,19 @@ def end_frame(m: Machine, t: Int) -> None:
         m.vsync_end -= m.vsync_end == 0  # which means something else
 
 
-def run_frame(m: Machine) -> None:
+def run_frame(m: Machine, counts: Int) -> None:
     """Play a frame; ``m.stop`` says why it ended.
 
-    What is translated runs, and the interpreter in between. ALE abandons a frame after so many
-    instructions; they are counted only if the frame is long, by playing it once more.
+    What is translated runs, and the interpreter in between. ALE leaves a frame after so many
+    instructions. Only the interpreter counts them: if the frame is long, it stops with
+    `LONG_FRAME`, and must be played once more, from the state before, with `counts`.
     """
-    copy(m, BEFORE_FRAME, 0, STATE_SIZE)
     begin_frame(m)
-    m.left = FAR
+    m.left = INSTRUCTIONS if counts else FAR
     while m.stop == 0:
-        run_translated(m)  # type: ignore[name-defined]
+        if counts == 0:
+            run_translated(m)  # type: ignore[name-defined]
         if m.stop == 0:
-            interpret(m)  # type: ignore[name-defined]
-    if m.stop == LONG_FRAME:
-        copy(m, 0, BEFORE_FRAME, STATE_SIZE)
-        begin_frame(m)
-        m.left = INSTRUCTIONS
-        while m.stop == 0:
             interpret(m)  # type: ignore[name-defined]
     draw_to(m, CLOCKS * (TOP + ROWS))
     end_frame(m, m.now)

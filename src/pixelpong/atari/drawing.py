@@ -360,17 +360,17 @@ def paint(m: Machine, row: Int, x0: Int, x1: Int, count: Int) -> None:
     at = row * WIDTH
     where = columns(x0, x1)
     if m.tia[VBLANK] & 2:
-        fill(m.picture, at + x0, 0, x1 - x0)
+        fill(m.picture, at + x0, m.shades[0], x1 - x0)
     else:
-        fill(m.picture, at + x0, m.tia[COLUBK], x1 - x0)
+        fill(m.picture, at + x0, m.shades[m.tia[COLUBK]], x1 - x0)
         for k in range(5, -1, -1):
             o = FRONT_TO_BACK[m.tia[CTRLPF] >> 2 & 1][k]
             if m.objects >> o & 1:
                 pixels = m.mask[o] & where
-                blend(m.picture, at, pixels, colour_of(m, o, 0))
+                blend(m.picture, at, pixels, m.shades[colour_of(m, o, 0)])
                 if o == PLAYFIELD and m.tia[CTRLPF] & 6 == 2:
-                    blend(m.picture, at, pixels & ~_LEFT_HALF, colour_of(m, o, 1))
+                    blend(m.picture, at, pixels & ~_LEFT_HALF, m.shades[colour_of(m, o, 1)])
     for k in range(1, count):
         copy(m.picture, at + k * WIDTH, at, WIDTH)
     if m.blanks != 0 and x0 < 8:  # in the first row only
-        fill(m.picture, at + x0, 0, min(x1, 8) - x0)
+        fill(m.picture, at + x0, m.shades[0], min(x1, 8) - x0)

@@ -73,7 +73,6 @@ MACHINE = np.dtype(
         *STATE.descr,
         # The state before the current frames, restored if they stop.
         ("before", "u1", STATE.itemsize),
-        ("before_frame", "u1", STATE.itemsize),
         # The outcome of the last frames, see `pixelpong.atari.playing.play_frames`.
         ("stop", "<i4"),  # 0 while a frame runs, then one of the codes below
         ("reward", "<i4"),  # points won, minus those lost
@@ -100,14 +99,14 @@ MACHINE = np.dtype(
         ("cares", "u1"),  # bit o: while nothing is drawn, o matters to a latch that is not yet set
         ("drawn", "<i4"),
         ("mask", "<u8", (6, 3)),  # pixels of each object in a line, bit x for column x
-        ("picture", "u1", MOST_ROWS * WIDTH),  # palette indices
+        ("shades", "u1", 256),  # by palette index, what the picture holds
+        ("picture", "u1", MOST_ROWS * WIDTH),  # palette indices, or other shades
     ]
 )
 """The whole record, 41 kB. A cartridge's own may have more fields behind these."""
 
 STATE_SIZE = STATE.itemsize
-BEFORE = MACHINE.fields["before"][1]  # type: ignore[index]  # the offsets of the copies
-BEFORE_FRAME = MACHINE.fields["before_frame"][1]  # type: ignore[index]
+BEFORE = MACHINE.fields["before"][1]  # type: ignore[index]  # the offset of the copy
 
 # What a frame draws. A cartridge can have a form of its own (`pixelpong.atari.drawing.draw_own`).
 DRAW_NOTHING, DRAW_OWN, DRAW_PICTURE = range(3)
@@ -125,5 +124,7 @@ FAR = 1 << 29  # a cycle that never comes
 
 
 def make_machine(record: np.dtype[Any] = MACHINE) -> NDArray[np.void]:
-    """Make a machine that was never switched on: [1] `record`, all zeros."""
-    return np.zeros(1, record)
+    """Make a machine that was never switched on: [1] `record`; its pictures are palette indices."""
+    machine: Any = np.zeros(1, record)
+    machine["shades"] = range(256)
+    return machine

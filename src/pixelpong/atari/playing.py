@@ -7,11 +7,13 @@ results are fields of the record. Written in typed Python, compiled with each ca
 
 from __future__ import annotations
 
+from pixelpong.atari.console import run_frame
 from pixelpong.atari.machine import (
     BEFORE,
     DRAW_NOTHING,
     DRAW_PICTURE,
     FRAME_DONE,
+    LONG_FRAME,
     STATE_SIZE,
 )
 from pixelpong.atari.typed import Bytes, Int, Machine, copy
@@ -34,18 +36,24 @@ def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> None:
     is 0.
     """
     copy(m, BEFORE, 0, STATE_SIZE)
-    play_some(m, actions, count, draws, 0)
+    play_some(m, actions, count, draws, 0, 0)
+    counts = m.stop == LONG_FRAME
+    if counts:
+        copy(m, 0, BEFORE, STATE_SIZE)
+        play_some(m, actions, count, draws, 0, 1)
     if m.is_over and m.draws != draws and m.frames:
         # The last frame was not drawn, as nobody knew that it would be the last.
         copy(m, 0, BEFORE, STATE_SIZE)
-        play_some(m, actions, count, draws, 1)
+        play_some(m, actions, count, draws, 1, counts)
     if m.stop != FRAME_DONE:
         copy(m, 0, BEFORE, STATE_SIZE)
         m.frames = 0
 
 
-def play_some(m: Machine, actions: Bytes, count: Int, draws: Int, draws_all: Int) -> None:
-    """Play frames as `play_frames` does, and draw the last one or all."""
+def play_some(
+    m: Machine, actions: Bytes, count: Int, draws: Int, draws_all: Int, counts: Int
+) -> None:
+    """Play frames as `play_frames` does, and draw the last one or all; `counts` as `run_frame`."""
     score(m)
     before = m.points
     m.stop = FRAME_DONE
@@ -54,7 +62,7 @@ def play_some(m: Machine, actions: Bytes, count: Int, draws: Int, draws_all: Int
         press(m, actions[k])
         k += 1
         m.draws = draws if k == count or draws_all else DRAW_NOTHING
-        run_frame(m)  # type: ignore[name-defined]
+        run_frame(m, counts)
         score(m)
     m.frames = k
     m.reward = m.points - before
@@ -62,11 +70,16 @@ def play_some(m: Machine, actions: Bytes, count: Int, draws: Int, draws_all: Int
 
 def play(m: Machine, count: Int) -> Int:
     """Play frames with the inputs as they are; return the stop code."""
-    for _ in range(count):
-        run_frame(m)  # type: ignore[name-defined]
-        if m.stop != FRAME_DONE:
-            return m.stop
-    return FRAME_DONE
+    m.stop = FRAME_DONE
+    k = 0
+    while k < count and m.stop == FRAME_DONE:
+        copy(m, BEFORE, 0, STATE_SIZE)
+        run_frame(m, 0)
+        if m.stop == LONG_FRAME:
+            copy(m, 0, BEFORE, STATE_SIZE)
+            run_frame(m, 1)
+        k += 1
+    return m.stop
 
 
 def idle(m: Machine, switches: Int, count: Int) -> None:
@@ -74,8 +87,4 @@ def idle(m: Machine, switches: Int, count: Int) -> None:
     m.swcha = 0xFF
     m.swchb = switches  # a bit each, 0 while held: 1 RESET, 2 SELECT
     m.draws = DRAW_PICTURE
-    m.stop = FRAME_DONE
-    k = 0
-    while k < count and m.stop == FRAME_DONE:
-        run_frame(m)  # type: ignore[name-defined]
-        k += 1
+    play(m, count)

@@ -73,7 +73,7 @@ HINTS = {
         "x = 20; y = 4; t += 19 * 76"
     ),
     0x5E0: (
-        "if t + 76 * (220 - x) < END and m.ram[MODE] < 13:\n"
+        "if t + 76 * (220 - x) < END:\n"
         " if x == 0x26: find_changing_rounds(m)\n"
         " r = count_equal_rounds(m, x, t)\n"
         " x += 2 * r; t += 152 * r"
@@ -101,6 +101,9 @@ def is_cleared(m: Machine) -> Int:
 
 def find_changing_rounds(m: Machine) -> None:
     """Set ``m.rounds``, where bit k says that round k of the field's loop must run."""
+    if m.ram[MODE] >= 13:  # those games have another loop here
+        m.rounds = (wide(1) << _ROUNDS) - 1
+        return
     missile0 = 0 if m.tia[RESMP0] else m.ram[0x27]
     missile1 = 0 if m.tia[RESMP1] else m.ram[0x28]
     # The rows of each object: its first row, its height as a mask. A hidden missile is always on.
@@ -182,6 +185,7 @@ def count_equal_rounds(m: Machine, row: Int, t: Int) -> Int:
     return count
 
 
+@inline
 def turn(m: Machine, paddle: Int, action: Int) -> None:
     """Turn a knob for one frame, according to an action."""
     turned = m.resistance[paddle] + PADDLE_TURN * (_LOWERS[action] - _RAISES[action])
@@ -194,6 +198,7 @@ def serves(m: Machine, action: Int, button: Int) -> Int:
     return _SERVES[action] & (m.ram[BALL_ROW] == 0) & (m.ram[button] != 0)
 
 
+@inline
 def press(m: Machine, action: Int) -> None:
     """Turn the knobs and press the buttons of both sides for one frame.
 
@@ -209,6 +214,7 @@ def press(m: Machine, action: Int) -> None:
     m.swcha = 0xFF - 0x40 * fires_right - 0x80 * fires_left
 
 
+@inline
 def score(m: Machine) -> None:
     """Read the points, the right side's minus the left side's, and who has all of them."""
     left = m.ram[LEFT_POINTS]

@@ -70,3 +70,19 @@ def call_play_frames(  # type: ignore[no-untyped-def]
         return context.make_tuple(builder, signature.return_type, results)
 
     return types.UniTuple(types.int64, len(_RESULTS))(*[types.int64] * 5), generate
+
+
+@_intrinsic
+def call_shrink(  # type: ignore[no-untyped-def]
+    typing_context, address, first, second, out, scratch
+):
+    """Call the function of `pixelpong.atari.shrinking`; all numbers are addresses, int64."""
+
+    def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        pointer = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer] * 4)
+        function = builder.inttoptr(args[0], kind.as_pointer())
+        builder.call(function, [builder.inttoptr(each, pointer) for each in args[1:]])
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 5), generate

@@ -7,7 +7,9 @@ share is one call, which Python cannot interrupt, and it is noted there that it 
 The picture "atari" is that of ale-py's ``AtariVectorEnv``, to the bit: the maximum of a step's last
 two frames in grey or in colour, made smaller by averaging areas as OpenCV does, in float32 and in
 its order of sums. If a game ends within a step, that class leaves its loop before it takes the
-picture, so the newest picture is then made of what it had taken before; so it is here.
+picture, so the newest picture is then made of what it had taken before; so it is here. The
+console draws its pictures in grey, if that is all that is seen of them, and otherwise they are
+looked up.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from numba.extending import register_jitable
 from pixelpong.atari.machine import DRAW_PICTURE, FRAME_DONE
 from pixelpong.compiling import compiled
 from pixelpong.env.field import DRAW_FIELD
-from pixelpong.kernels.intrinsics import call_play_frames, lowest_bit
+from pixelpong.kernels.intrinsics import call_play_frames, call_shrink, lowest_bit
 
 _kernel = compiled(error_model="numpy")
 _part: Any = register_jitable(error_model="numpy")
@@ -119,98 +121,45 @@ def _play(g, place, console, move, draws, machines, actions):  # type: ignore[no
 
 
 @_part
-def _find_changes(first, second, is_changed):  # type: ignore[no-untyped-def]
-    """Mark the rows of two pictures, [210, 20] uint64 each, that differ from the row above."""
-    is_changed[0] = 1
-    for row in range(1, len(first)):
-        differences = np.uint64(0)
-        for k in range(first.shape[1]):
-            differences |= first[row, k] ^ first[row - 1, k] | second[row, k] ^ second[row - 1, k]
-        is_changed[row] = differences != 0
-
-
-@_part
-def _shrink(first, second, levels, tables, scratch, out):  # type: ignore[no-untyped-def]
-    """Write the maximum of two pictures, made smaller, to `out`, [rows, columns] uint8.
-
-    Args:
-        first: its rows as words, [210, 20] uint64, and the same memory as bytes, [210, 160].
-        second: as `first`.
-        levels: [256] float32 by byte of the first picture, and of the second.
-        tables: as from `pixelpong.faces.envs.picture.make_tables`.
-        scratch: changed.
-    """
-    (a, p), (b, q), (of_p, of_q), (is_changed, line, sums, totals) = first, second, levels, scratch
-    (columns, column_weights), (rows, row_weights), twins = tables
-    _find_changes(a, b, is_changed)
-    last_change, at, last = 0, -1, a.shape[1] - 1
-    for y in range(len(out)):
-        for row in range(at + 1, rows[-1, y] + 1):
-            if is_changed[row]:
-                last_change = row
-        twin = twins[y]
-        if twin >= 0 and last_change <= rows[0, twin]:
-            for x in range(len(sums)):
-                out[y, x] = out[twin, x]
-            continue
-        for k in range(len(rows)):
-            while at < rows[k, y]:
-                at += 1
-                if not is_changed[at]:
-                    continue
-                # The words that differ from the row above; what they become.
-                low, high = 0, last
-                if at > 0:
-                    while a[at, low] == a[at - 1, low] and b[at, low] == b[at - 1, low]:
-                        low += 1
-                    while a[at, high] == a[at - 1, high] and b[at, high] == b[at - 1, high]:
-                        high -= 1
-                low, high = 8 * low, 8 * high + 8
-                for x in range(low, high):
-                    line[x] = max(of_p[p[at, x]], of_q[q[at, x]])
-                low = low * len(sums) // len(line)
-                high = (high * len(sums) - 1) // len(line) + 1
-                for x in range(low, high):
-                    sums[x] = line[columns[0, x]] * column_weights[0, x]
-                for j in range(1, len(columns)):
-                    for x in range(low, high):
-                        sums[x] += line[columns[j, x]] * column_weights[j, x]
-            weight = row_weights[k, y]
-            for x in range(len(sums)):
-                totals[x] = weight * sums[x] + (totals[x] if k else np.float32(0))
-        for x in range(len(sums)):
-            out[y, x] = np.uint8(np.int32(np.rint(totals[x])))
+def _look_up(picture, levels, out):  # type: ignore[no-untyped-def]
+    """Write the levels of a picture's palette indices to `out`."""
+    for y in range(len(picture)):
+        for x in range(picture.shape[1]):
+            out[y, x] = levels[picture[y, x]]
 
 
 @_part
 def _see_atari(place, i, taken, which, seen, view):  # type: ignore[no-untyped-def]
     """Add the newest picture to the stack of a game."""
-    stacks, (kept_words, kept_pixels), words, (palette, same), tables, scratch, plane = view
-    pixels, is_start = seen[0], place.steps == 0
+    (stacks, kept, colours, planes, shrink, scratch, small), pixels = view, seen[0]
+    is_start, num_channels = place.steps == 0, kept.shape[1]
     before, place.newest = place.newest, (place.newest + 1) % stacks.shape[1]
     if is_start:
         stacks[i] = 0
-    stack, num_channels = stacks[i, place.newest], len(palette)
+    stack = stacks[i, place.newest]
     if taken == 0:
         stack[:] = stacks[i, before]
         return
     newest = which if taken == 2 else 0
+    for c in range(len(colours)):
+        _look_up(pixels[0], colours[c], planes[0][c])
+        if newest:
+            _look_up(pixels[newest], colours[c], planes[newest][c])
     for c in range(num_channels):
-        out = stack.reshape(plane.shape) if num_channels == 1 else plane
-        if taken == 1:
-            first, levels = (kept_words[i, c], kept_pixels[i, c]), (same, palette[c])
-        else:
-            first, levels = (words[0], pixels[0]), (palette[c], palette[c])
-        _shrink(first, (words[newest], pixels[newest]), levels, tables, scratch, out)
+        out = stack.reshape(small.shape) if num_channels == 1 else small
+        one, two = planes[0][c], planes[newest][c]
+        first = kept[i, c] if taken == 1 else one
+        call_shrink(
+            shrink, first.ctypes.data, two.ctypes.data, out.ctypes.data, scratch.ctypes.data
+        )
         if num_channels > 1:
             flat = out.reshape(-1)
             for k in range(len(flat)):
                 stack[num_channels * k + c] = flat[k]
         if place.may_end:  # the next step may need this
-            one, two, kept_plane = pixels[0], pixels[newest], kept_pixels[i, c]
             for y in range(len(one)):
                 for x in range(one.shape[1]):
-                    kept_plane[y, x] = max(palette[c, one[y, x]], palette[c, two[y, x]])
+                    kept[i, c, y, x] = max(one[y, x], two[y, x])
 
 
 @_part

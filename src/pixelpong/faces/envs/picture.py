@@ -7,47 +7,34 @@ order of its sums.
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pixelpong.atari.machine import ROWS, WIDTH
 from pixelpong.atari.palette import PALETTE
+from pixelpong.atari.shrinking import Shares, Shrinking
 from pixelpong.errors import ConfigError, expected
 
 _LEAST_SHARE = 1e-3  # of a pixel; less is left out
 
 # [3, 256] and [1, 256]: levels by palette index.
-COLOURS = np.ascontiguousarray(PALETTE.T, np.float32)
-GREYS = np.rint(PALETTE @ np.array([0.2989, 0.587, 0.114])).astype(np.float32)[None]
-
-# Of each of N pixels of the small picture: the K pixels of the large one that it covers, [K, N],
-# and their weights, [K, N]. If it covers fewer, the last one is repeated with weight 0.
-Shares = tuple[NDArray[np.int64], NDArray[np.float32]]
+COLOURS = np.ascontiguousarray(PALETTE.T)
+GREYS = np.rint(PALETTE @ np.array([0.2989, 0.587, 0.114])).astype(np.uint8)[None]
 
 
-def make_tables(height: int, width: int) -> tuple[Shares, Shares, NDArray[np.int64]]:
-    """Make what kernels need to make pictures smaller: shares of columns, of rows, and twins.
-
-    A row's twin, or −1, is an earlier row with the same weights: both are equal if all rows that
-    they cover are.
-    """
-    is_whole = ROWS % height == 0 and WIDTH % width == 0
-    if is_whole and (height, width) != (ROWS, WIDTH):
-        what = f"img_height or img_width not to divide {ROWS} and {WIDTH}"
+@functools.cache
+def make_shrinking(height: int, width: int, num_rows: int = ROWS) -> Shrinking:
+    """Make what makes pictures of `num_rows` rows smaller."""
+    is_whole = num_rows % height == 0 and WIDTH % width == 0
+    if is_whole and (height, width) != (num_rows, WIDTH):
+        what = f"img_height or img_width not to divide {num_rows} and {WIDTH}"
         raise ConfigError(expected(what, f"{height} and {width}", "84 and 84 are usual"))
-    rows = _list_shares(ROWS, height)
-    seen: dict[bytes, int] = {}
-    twins = np.full(height, -1)
-    for y in range(height):
-        key = rows[1][:, y].tobytes()
-        twins[y] = seen.get(key, -1)
-        seen[key] = y
-    return _list_shares(WIDTH, width), rows, twins
+    return Shrinking(list_shares(WIDTH, width), list_shares(num_rows, height))
 
 
-def _list_shares(size: int, small: int) -> Shares:
+def list_shares(size: int, small: int) -> Shares:
     """The shares of `size` pixels in each of `small` pixels."""
     scale = size / small
     room = math.ceil(scale) + 1
@@ -65,4 +52,4 @@ def _list_shares(size: int, small: int) -> Shares:
         sources[i] = shares[-1][0]
         sources[i, : len(shares)], weights[i, : len(shares)] = zip(*shares, strict=True)
     used = weights.any(axis=0).sum()
-    return np.ascontiguousarray(sources[:, :used].T), np.ascontiguousarray(weights[:, :used].T)
+    return Shares(sources[:, :used].T, weights[:, :used].T)

@@ -14,9 +14,19 @@ from pixelpong.env.field import PONG_MACHINE
 from pixelpong.env.native import NativeGame
 from pixelpong.env.preprocess import IS_ACTIVE
 from pixelpong.faces.envs.cartridge import PONG
-from pixelpong.faces.envs.picture import make_tables
+from pixelpong.faces.envs.picture import make_shrinking
 from pixelpong.faces.envs.state import Memory
 from pixelpong.items import BUILTIN
+
+
+def make_start(
+    machine: NDArray[np.void], colours: NDArray[np.uint8], memory: Memory
+) -> NDArray[np.uint8]:
+    """A machine at the start of a game, as bytes, that draws levels if that is what is kept."""
+    machine = machine.copy()
+    if memory.has_levels:
+        machine["shades"], machine["picture"] = colours, colours[0][machine["picture"]]
+    return machine.view(np.uint8)
 
 
 def make_scratch(
@@ -26,7 +36,7 @@ def make_scratch(
     game: NativeGame,
     start: NDArray[np.uint8],
     no_move: int,
-    colours: NDArray[np.float32],
+    colours: NDArray[np.uint8],
     share: tuple[int, int, int],
 ) -> tuple[Any, ...]:
     """Make a kernel's argument `thread`, see `pixelpong.kernels.stepping`.
@@ -36,13 +46,12 @@ def make_scratch(
     """
     it, at = options, PONG_MACHINE.fields["picture"][1]  # type: ignore[index]
     kind, is_duel = it["observation"], it["opponent"] != BUILTIN
-    rooms = [kernels.unshared(8 + PONG_MACHINE.itemsize, dtype=np.uint8) for _ in range(2)]
-    begin = -at % 8  # pictures are read as words
+    rooms = [kernels.unshared(64 + PONG_MACHINE.itemsize, dtype=np.uint8) for _ in range(2)]
+    begin = -at % 64  # pictures are read as vectors
     machines = tuple(room[begin : begin + PONG_MACHINE.itemsize] for room in rooms)
     for machine in machines:
         machine[:] = start
     pictures = tuple(each[at : at + ROWS * WIDTH].reshape(ROWS, WIDTH) for each in machines)
-    words = tuple(each.view(np.uint64) for each in pictures)
     actions = kernels.unshared(max(most_frames, it["noop_max"], 1), dtype=np.uint8)
     rules = np.zeros(1, kernels.GAMES)
     rules[0] = (
@@ -55,18 +64,30 @@ def make_scratch(
         kind == "atari" and it["maxpool"],
         it["autoreset_mode"] == "SameStep",
     )  # fmt: skip
-    height, width = it["img_height"], it["img_width"]
-    sums = (kernels.unshared(size, dtype=np.float32) for size in (WIDTH, width, width))
-    scratch = kernels.unshared(ROWS, dtype=np.uint8), *sums
-    plane = kernels.unshared(height, width, dtype=np.uint8)
-    levels = colours, np.arange(256, dtype=np.float32)
-    kept = memory.kept.view(np.uint64), memory.kept
-    tables = make_tables(height, width)
-    atari = memory.stacks, kept, words, levels, tables, scratch, plane
+    atari = _make_view(memory, pictures, colours, it) if kind == "atari" else ()
     view = {"atari": atari, "frame": memory.frames.view(np.uint64)}.get(kind, IS_ACTIVE)
     field = machines[0].view(PONG_MACHINE)["field"][0]
     seen = pictures, field, memory.fields, memory.frames, PALETTE
     return rules, machines, actions, seen, view
+
+
+def _make_view(
+    memory: Memory,
+    pictures: tuple[NDArray[np.uint8], ...],
+    colours: NDArray[np.uint8],
+    options: dict[str, Any],
+) -> tuple[Any, ...]:
+    """Make what the observation "atari" is made of."""
+    height, width = options["img_height"], options["img_width"]
+    shrinking = make_shrinking(height, width)
+    scratch = kernels.unshared(shrinking.scratch_size, dtype=np.float32)
+    small = kernels.unshared(height, width, dtype=np.uint8)
+    shape = len(colours), ROWS, WIDTH
+    if memory.has_levels:
+        planes, colours = tuple(each[None] for each in pictures), colours[:0]
+    else:
+        planes = tuple(kernels.unshared(*shape, dtype=np.uint8) for _ in pictures)
+    return memory.stacks, memory.kept, colours, planes, shrinking.address, scratch, small
 
 
 def play_share(

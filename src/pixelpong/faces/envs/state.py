@@ -54,6 +54,8 @@ class Memory:
         num_stacks = size if num_pictures else 0
         self.stacks = np.zeros((num_stacks, num_pictures, pixels), np.uint8)
         self.kept = np.zeros((num_stacks, channels, ROWS, WIDTH), np.uint8)
+        # Whether pictures are kept as levels of one colour only.
+        self.has_levels = num_pictures > 0 and channels == 1 and not has_frames
         self._max_frames, self._num_newest = max_frames, num_pictures or 2
 
     def arrays(self) -> State:

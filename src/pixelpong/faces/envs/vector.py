@@ -32,7 +32,7 @@ from pixelpong.faces.envs.cartridge import ACTION_SETS, PONG
 from pixelpong.faces.envs.options import Actions, Autoreset, Observation, check_options, hash_rules
 from pixelpong.faces.envs.picture import COLOURS, GREYS
 from pixelpong.faces.envs.rounds import Turns
-from pixelpong.faces.envs.scratch import make_scratch, play_share
+from pixelpong.faces.envs.scratch import make_scratch, make_start, play_share
 from pixelpong.faces.envs.seeds import find_wait, read_seeds
 from pixelpong.faces.envs.state import Memory, State
 from pixelpong.items import BUILTIN, SELF
@@ -172,7 +172,8 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         )
         self.places, self._frames = self._memory.places, self._memory.frames
         self._game = PONG.load()
-        self._start = PONG.start(self._game, PONG.modes[self._is_duel]).view(np.uint8)
+        start = PONG.start(self._game, PONG.modes[self._is_duel])
+        self._start = make_start(start, self._levels, self._memory)
 
     def _make_orders(self, most_frames: int) -> None:
         """Make the arrays that say what the next step does; none of them is part of a state."""
