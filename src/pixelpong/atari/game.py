@@ -7,7 +7,6 @@ import functools
 import hashlib
 import inspect
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from pixelpong.atari import build
 from pixelpong.atari.cartridge import Cartridge
 from pixelpong.atari.disassembly import Spot, read_vector
-from pixelpong.atari.machine import FRAME_DONE, NOT_IMPLEMENTED, make_machine
+from pixelpong.atari.machine import FRAME_DONE, NOT_IMPLEMENTED
 from pixelpong.atari.native import NativeCode
 from pixelpong.errors import EmulatorError
 
@@ -74,10 +73,14 @@ class Game:
 
     def power_on(self) -> NDArray[np.void]:
         """A machine that has just been switched on, [1] of the cartridge's record."""
-        machine: Any = make_machine(self.cartridge.record)
-        machine["pc"] = read_vector(self._rom, len(self._rom) - 4)
-        machine["s"], machine["p"], machine["fire"] = 0xFF, 0x30, 0x80
-        return machine
+        return self.cartridge.power_on(self._rom)
+
+    def play(self, machine: NDArray[np.void], actions: bytes, draws: int) -> None:
+        """Play frames, one action byte each, and draw the last one; fewer if the game ends."""
+        self.play_frames(machine.ctypes.data, actions, len(actions), draws)
+        stop = int(machine["stop"][0])
+        if stop != FRAME_DONE:
+            raise not_covered(stop)
 
     def idle(self, machine: NDArray[np.void], switches: int, count: int) -> None:
         """Play frames with switches held and nothing else pressed."""
