@@ -11,7 +11,7 @@ import pytest
 import typed_examples
 
 from pixelpong.atari.ir import Program
-from pixelpong.atari.lowering import lower_module
+from pixelpong.atari.lowering import lower_modules
 
 EXAMPLES = [
     name
@@ -24,7 +24,7 @@ EXAMPLES = [
 def compiled(tmp_path_factory):
     """The examples, by name."""
     program = Program(typed_examples.MACHINE)
-    lower_module(program, typed_examples, exports=EXAMPLES)
+    lower_modules(program, [typed_examples], EXAMPLES)
     code = machines.compile_program(program, tmp_path_factory.mktemp("code"))
     return {name: machines.function_of(code, name, 2) for name in EXAMPLES}
 
@@ -71,7 +71,7 @@ def lower(line: str, folder) -> None:
         "    return 0\n"
     )
     program = Program(typed_examples.MACHINE)
-    lower_module(program, machines.module_from(text, folder, "broken"))
+    lower_modules(program, [machines.module_from(text, folder, "broken")])
 
 
 OTHERS = (
@@ -132,6 +132,6 @@ def test_two_tables_of_one_name_are_a_bug(tmp_path):
         )
         module = machines.module_from(text, tmp_path, f"table{number}")
         if number == 0:
-            lower_module(program, module)
+            lower_modules(program, [module])
     with pytest.raises(AssertionError, match="two constants TABLE"):
-        lower_module(program, module)
+        lower_modules(program, [module])

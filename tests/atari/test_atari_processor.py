@@ -123,7 +123,7 @@ def run_model(rom: bytes, machine: np.ndarray) -> Processor:
     model = Processor(rom, bytearray(machine["ram"][0].tobytes()), **registers)
     model.flags = int(machine["p"][0])
     model.cycles = int(machine["cycle"][0])
-    while (instruction := decode(rom[model.pc])) is not None:
+    while decode(rom[model.pc]) is not None:
         if model.cycles > 2000:
             raise Elsewhere("loops")
         model.step()

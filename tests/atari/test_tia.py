@@ -15,13 +15,11 @@ from machines import PlainMachine
 from pixelpong.atari import banks, console, drawing, tia
 from pixelpong.atari import registers as r
 from pixelpong.atari.ir import NOTHING, POINTER, Program
-from pixelpong.atari.lowering import Lowering, lower_module
+from pixelpong.atari.lowering import Lowering, lower_modules
 from pixelpong.atari.machine import (
-    DRAW_FIELD,
     DRAW_NOTHING,
     DRAW_PICTURE,
     FRAME_DONE,
-    MACHINE,
     PADDLE_CENTRE,
     PADDLE_HIGHEST,
     PADDLE_LOWEST,
@@ -32,6 +30,8 @@ from pixelpong.atari.machine import (
     WIDTH,
     make_machine,
 )
+from pixelpong.env import field
+from pixelpong.env.field import DRAW_FIELD, FIELD_TOP, PONG_MACHINE
 
 EXPORTS = {
     "begin_frame": 0, "end_frame": 1, "read": 3, "write": 3, "write_vsync": 2, "draw_to": 1,
@@ -40,6 +40,16 @@ EXPORTS = {
 """What the processor calls, with the number of arguments besides the machine."""
 
 INTERESTING = (0, 0xFF, 0x80, 0x40, 0x02, 0x01, 0xF0, 0x0F, 0x22, 0x24, 0x35, 0x07)
+
+
+OWN = {"FIRST_OWN_ROW": FIELD_TOP}
+
+
+@pytest.fixture(autouse=True)
+def draws_fields(monkeypatch):
+    """Drawing as Pong's cartridge has it."""
+    monkeypatch.setattr(drawing, "draw_own", field.draw_own)
+    monkeypatch.setattr(drawing, "FIRST_OWN_ROW", OWN["FIRST_OWN_ROW"])
 
 
 @pytest.fixture(scope="module")
@@ -52,15 +62,14 @@ def compiled(tmp_path_factory):
         pays = name in ("read", "write", "wait_for_timer")
         body = f"return {name}(m{listed})" if pays else f"{name}(m{listed})\n    return 0"
         wrapper += f"def call_{name}(m: Machine{given}) -> Int:\n    {body}\n"
-    folder, program = tmp_path_factory.mktemp("code"), Program(MACHINE)
+    folder, program = tmp_path_factory.mktemp("code"), Program(PONG_MACHINE, OWN)
     program.add_names({"rom": (0,) * 2048})
     for name in ("run_translated", "interpret"):  # nothing here
         program.declare(name, {"m": POINTER}, NOTHING)
         Lowering(program, name).close()
-    for module in (drawing, tia, banks, console):
-        lower_module(program, module)
     calls = machines.module_from(wrapper, folder, "calls")
-    lower_module(program, calls, exports=[f"call_{name}" for name in EXPORTS])
+    exports = [f"call_{name}" for name in EXPORTS]
+    lower_modules(program, (drawing, tia, banks, console, field, calls), exports)
     code = machines.compile_program(program, folder)
     return {
         name: machines.function_of(code, f"call_{name}", count) for name, count in EXPORTS.items()
@@ -69,7 +78,7 @@ def compiled(tmp_path_factory):
 
 def random_machine(rng: np.random.Generator) -> np.ndarray:
     """A state of any content, with scribble around it."""
-    record = np.frombuffer(rng.bytes(MACHINE.itemsize), MACHINE).copy()
+    record = np.frombuffer(rng.bytes(PONG_MACHINE.itemsize), PONG_MACHINE).copy()
     record.view(np.uint8)[: STATE.itemsize] = machines.made_up_state(rng).view(np.uint8)
     record["draws"] = rng.integers(3)
     record["mask"] = 0
@@ -130,7 +139,7 @@ class Screen:
 
     def __init__(self, draws: int = DRAW_PICTURE, **writes: int):
         """Begin a frame, and write to registers by name: ``GRP0=0xFF``."""
-        self.machine = PlainMachine(make_machine())
+        self.machine = PlainMachine(make_machine(PONG_MACHINE))
         self.machine.draws = draws
         console.begin_frame(self.machine)
         colours = {"COLUBK": 0x02, "COLUPF": 0x0E, "COLUP0": 0x36, "COLUP1": 0xC8}

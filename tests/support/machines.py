@@ -14,7 +14,7 @@ import pytest
 
 from pixelpong.atari import build
 from pixelpong.atari import registers as r
-from pixelpong.atari.disassembly import Cartridge
+from pixelpong.atari.cartridge import Cartridge
 from pixelpong.atari.ir import Program
 from pixelpong.atari.machine import PADDLE_CENTRE, PADDLE_TURN, STATE
 from pixelpong.atari.native import NativeCode
@@ -126,23 +126,15 @@ def function_of(code: NativeCode, name: str, num_arguments: int) -> Callable[...
     return lambda record, *arguments: call(record.ctypes.data, *arguments)
 
 
-_PLAY_FRAME = """
-from pixelpong.atari.typed import Int, Machine
-
-def play_frame(m: Machine) -> Int:
-    run_frame(m)
-    return m.stop
-"""
-
-
 def compile_cartridge(
     rom: bytes, entries: Iterable[int], folder: Path
 ) -> Callable[[np.ndarray], int]:
     """A cartridge of 2 kB as ``play_frame(machine)``, which returns the stop code."""
-    frames = module_from(_PLAY_FRAME, folder, "frames")
     spots = [(place, 0xF000 | place) for place in entries]
-    program = build.make_program(Cartridge(rom), spots, faces={frames: ("play_frame",)})
-    return function_of(compile_program(program, folder), "play_frame", 0)
+    cartridge = Cartridge("ours", "", "2K")
+    program = build.make_program(cartridge, cartridge.banked(rom), spots)
+    play = function_of(compile_program(program, folder), "play", 1)
+    return lambda machine: play(machine, 1)
 
 
 def changed(module: ModuleType, folder: Path, *changes: tuple[str, str]) -> ModuleType:

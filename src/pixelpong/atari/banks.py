@@ -38,7 +38,7 @@ def is_simple(address: Int) -> Int:
     """Whether an address is ROM, and a read there does nothing else."""
     if address & 0x1000 == 0 or (HAS_RAM and address & 0xF00 == 0):
         return 0
-    return SCHEME == NONE or SCHEME == LINE or address & 0xFFF < 0xFE0
+    return SCHEME in (NONE, LINE) or address & 0xFFF < 0xFE0
 
 
 @inline

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import hashlib
-import inspect
 from pathlib import Path
 
 import numpy as np
@@ -90,17 +88,12 @@ class Game:
             raise not_covered(stop)
 
 
-@functools.cache
-def _sources() -> bytes:
-    """What all compiled code depends on: the source of this folder."""
-    folder = Path(build.__file__).parent
-    return b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))
-
-
 def _key(cartridge: Cartridge, rom: bytes, is_plain: bool) -> bytes:
     """Hash what the code depends on besides the processor and LLVM: ROM, form, sources."""
-    own = "".join(inspect.getsource(module) for module in cartridge.modules)
+    files = [*sorted(Path(build.__file__).parent.glob("*.py"))]
+    files += [Path(str(module.__file__)) for module in cartridge.modules]
     form = repr((cartridge.scheme, cartridge.top, cartridge.rows, cartridge.max_lines))
     form += repr((cartridge.has_combs, cartridge.entries, dict(cartridge.hints), is_plain))
     form += repr((dict(cartridge.constants), cartridge.record.descr))
-    return hashlib.sha256(rom + _sources() + (own + form).encode()).digest()
+    sources = b"".join(path.read_bytes() for path in files)
+    return hashlib.sha256(rom + sources + form.encode()).digest()

@@ -113,7 +113,7 @@ BEFORE_FRAME = MACHINE.fields["before_frame"][1]  # type: ignore[index]
 DRAW_NOTHING, DRAW_OWN, DRAW_PICTURE = range(3)
 
 # Why a frame stopped: it was complete (the first), or something was not covered. The last two stay
-# inside: the frame is long, so its instructions are counted; they were 25,000, and ALE goes on later.
+# inside: the frame is long, so its instructions are counted; it has had so many that ALE leaves it.
 FRAME_DONE, NOT_IMPLEMENTED, LONG_FRAME, TOO_MANY = range(1, 5)
 
 # A paddle's knob, in ohm: its initial position, its ends, how far a press turns it in a frame.

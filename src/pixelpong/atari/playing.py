@@ -94,7 +94,7 @@ def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> None:
 
 
 def play_some(m: Machine, actions: Bytes, count: Int, draws: Int, draws_all: Int) -> None:
-    """Play frames as `play_frames` does; draw the last one, or any that may be, or all."""
+    """Play frames as `play_frames` does, and draw the last one or all."""
     score(m)
     before = m.points
     m.stop = FRAME_DONE
@@ -102,7 +102,7 @@ def play_some(m: Machine, actions: Bytes, count: Int, draws: Int, draws_all: Int
     while k < count and m.is_over == 0 and m.stop == FRAME_DONE:
         press(m, actions[k])
         k += 1
-        m.draws = draws if k == count or m.may_end or draws_all else DRAW_NOTHING
+        m.draws = draws if k == count or draws_all else DRAW_NOTHING
         run_frame(m)  # type: ignore[name-defined]
         score(m)
     m.frames = k

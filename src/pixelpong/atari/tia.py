@@ -242,7 +242,7 @@ def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
         return t
     if register >= HMP0 and register <= HMBL:
         set_motion(m, t, register, value)
-    elif register == RESP0 or register == RESP1:
+    elif register in (RESP0, RESP1):
         set_player_position(m, t, register - RESP0)
     elif register > RESP1 and register <= RESBL:
         set_bar_position(m, t, register)

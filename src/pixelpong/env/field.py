@@ -52,6 +52,8 @@ def draw_own(m: Machine, row: Int, x0: Int, x1: Int, count: Int) -> None:
     keep = ~halve_columns(where)
     for y in range(first >> 1, end + 1 >> 1):
         m.field[y] = m.field[y] & keep | pixels
+    if m.blanks and x0 < 8 and row == FIELD_TOP + first:  # in the first row only
+        m.field[first >> 1] &= ~halve_columns(columns(x0, min(x1, 8)))
 
 
 def active_pixels(m: Machine) -> Wide:
