@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +44,7 @@ class Game:
         is_plain: bool = False,
     ) -> None:
         """Compile a cartridge, or take its code from the cache; with `is_plain` without hints."""
-        self.cartridge, self._rom = cartridge, rom
+        self.cartridge, self._rom, self._folder = cartridge, rom, folder
         banked = cartridge.banked(rom)
 
         def make_ir() -> str:
@@ -68,6 +70,10 @@ class Game:
         vectors = [read_vector(self._rom, size - k) for k in (4, 2)]
         places = [0xF000 | place for place in self.cartridge.entries]
         return [(address % size, address) for address in (*vectors, *places)]
+
+    def with_facts(self, **changes: Any) -> Game:
+        """The same program, compiled for a console for which other facts hold."""
+        return Game(replace(self.cartridge, **changes), self._rom, self._folder)
 
     def power_on(self) -> NDArray[np.void]:
         """A machine that has just been switched on, [1] of the cartridge's record."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.atari.machine import DRAW_PICTURE
+from pixelpong.atari.machine import DRAW_PICTURE, MAX_LINES
 from pixelpong.errors import EmulatorError
 
 if TYPE_CHECKING:
@@ -45,15 +45,32 @@ def start(game: Game, number: int = 0, memory: bytes | None = None) -> NDArray[n
         number: of the starts since the cartridge was loaded; loading it includes the first, 0.
         memory: [128] of the console when it was reset; None if it was just loaded.
     """
+    numbers = _draw(number, has_memory=game.cartridge.scheme.endswith("SC"))
+    if memory is None:
+        memory = _load(game, numbers)
+    machine = _switch_on(game, memory, numbers)
+    _reset(game, machine)
+    return machine
+
+
+def _load(game: Game, numbers: NDArray[np.uint32]) -> bytes:
+    """The memory after loading, in which ALE plays to see which television a cartridge is for."""
+    if game.cartridge.max_lines != MAX_LINES:  # at first it takes all for American ones
+        game = game.with_facts(max_lines=MAX_LINES)
+    machine = _switch_on(game, numbers[:_MEMORY].astype(np.uint8).tobytes(), numbers[: -_LOADS + 1])
+    game.idle(machine, NO_SWITCH, _IDLE_FRAMES)
+    memory: bytes = machine["ram"].tobytes()
+    return memory
+
+
+def _switch_on(game: Game, memory: bytes, numbers: NDArray[np.uint32]) -> Any:
+    """A machine after a reset; `numbers` are those that were drawn until then."""
     machine: Any = game.power_on()
-    has_memory = game.cartridge.scheme.endswith("SC")
-    numbers = _draw(number, has_memory=has_memory)
-    machine["ram"][0] = numbers[:_MEMORY] & 0xFF if memory is None else list(memory)
-    if has_memory:
-        machine["extra_ram"][0] = numbers[-1 - _MEMORY : -1] & 0xFF
+    machine["ram"] = np.frombuffer(memory, np.uint8)
+    if game.cartridge.scheme.endswith("SC"):
+        machine["extra_ram"] = numbers[-1 - _MEMORY : -1] & 0xFF
     machine["timer"] = _SHORTEST + numbers[-1] % _TIMERS
     machine["timer_shift"] = _SHIFT
-    _reset(game, machine)
     return machine
 
 

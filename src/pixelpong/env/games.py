@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,17 @@ class LinkedGame(Game):
 
     def __init__(self, cartridge: Cartridge, rom: bytes, folder: Path | None = None) -> None:
         """Find a game's code, translate and compile it."""
-        self.cartridge, self._rom = cartridge, rom
+        self.cartridge, self._rom, self._folder = cartridge, rom, folder
         self._banked = cartridge.banked(rom)
         self._code = self._compile(None, folder)
         spots = self._explore()
         self._code = self._compile(spots, folder)
         self.was_kept = self._code.was_kept
         self.address = self._code.address("play_frames")
+
+    def with_facts(self, **changes: Any) -> LinkedGame:
+        """The same program on a console for which other facts hold."""
+        return LinkedGame(replace(self.cartridge, **changes), self._rom, self._folder)
 
     def _compile(self, spots: list[Spot] | None, folder: Path | None) -> NativeCode:
         form = repr((self.cartridge, spots)).encode()
