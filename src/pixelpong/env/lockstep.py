@@ -67,8 +67,9 @@ class Comparison:
 class Lockstep:
     """A compiled cartridge beside ALE."""
 
-    def __init__(self, game: Game) -> None:
-        self.game, self.found = game, Comparison()
+    def __init__(self, game: Game, picture_every: int = 8) -> None:
+        """Load the cartridge; every so many frames, and at every start, pictures are compared."""
+        self.game, self.found, self._every = game, Comparison(), picture_every
         self._legal, self._rows = game.cartridge.legal_actions, game.cartridge.rows
         self._number = 0
         self._load()
@@ -89,7 +90,7 @@ class Lockstep:
         while found.frames < end and not found.difference:
             if pokes and rng.random() < pokes:
                 self._poke(int(rng.integers(MEMORY)), int(rng.integers(256)))
-            self._step(next(actions), draws=found.frames % 8 == 0)
+            self._step(next(actions), draws=found.frames % self._every == 0)
             if self._ale.game_over():
                 self.restart()
         return found
