@@ -31,8 +31,8 @@ _IDLE_FRAMES = 60  # after switching on
 _RESET_FRAMES = 4  # at least, before and after a game is chosen
 _MOST_PRESSES = 400  # of SELECT: no cartridge has as many games
 
-# ALE's generator: its seed, the numbers drawn for the memory when a cartridge is loaded, and how
-# often the timer's is drawn then.
+# ALE's generator: its seed, the numbers drawn for the memory when a cartridge is loaded, and the
+# resets that loading includes. Each draws a number for the timer.
 _SEED, _MEMORY, _LOADS = 4753849, 128, 4
 _SHORTEST, _TIMERS, _SHIFT = 25, 75, 6  # the timer is 25 to 99, and counts every 64 cycles
 
@@ -45,41 +45,40 @@ def start(game: Game, number: int = 0, memory: bytes | None = None) -> NDArray[n
         number: of the starts since the cartridge was loaded; loading it includes the first, 0.
         memory: [128] of the console when it was reset; None if it was just loaded.
     """
-    numbers = _draw(number, has_memory=game.cartridge.scheme.endswith("SC"))
     if memory is None:
-        memory = _load(game, numbers)
-    machine = _switch_on(game, memory, numbers)
+        memory = _load(game)
+    machine = _switch_on(game, memory, _LOADS + number)
     _reset(game, machine)
     return machine
 
 
-def _load(game: Game, numbers: NDArray[np.uint32]) -> bytes:
+def _load(game: Game) -> bytes:
     """The memory after loading, in which ALE plays to see which television a cartridge is for."""
     if game.cartridge.max_lines != MAX_LINES:  # at first it takes all for American ones
         game = game.with_facts(max_lines=MAX_LINES)
-    machine = _switch_on(game, numbers[:_MEMORY].astype(np.uint8).tobytes(), numbers[: -_LOADS + 1])
+    machine = _switch_on(game, _draw(_MEMORY).astype(np.uint8).tobytes(), 1)
     game.idle(machine, NO_SWITCH, _IDLE_FRAMES)
     memory: bytes = machine["ram"].tobytes()
     return memory
 
 
-def _switch_on(game: Game, memory: bytes, numbers: NDArray[np.uint32]) -> Any:
-    """A machine after a reset; `numbers` are those that were drawn until then."""
+def _switch_on(game: Game, memory: bytes, resets: int) -> Any:
+    """A machine after one of the resets since a cartridge was loaded, counted from 1."""
     machine: Any = game.power_on()
     machine["ram"] = np.frombuffer(memory, np.uint8)
-    if game.cartridge.scheme.endswith("SC"):
-        machine["extra_ram"] = numbers[-1 - _MEMORY : -1] & 0xFF
-    machine["timer"] = _SHORTEST + numbers[-1] % _TIMERS
+    if game.cartridge.scheme.endswith("SC"):  # its memory is filled, but not at the first reset
+        numbers = _draw(_MEMORY + resets + _MEMORY * (resets - 1))
+        machine["extra_ram"] = numbers[-_MEMORY:] & 0xFF
+        number = numbers[-1 - _MEMORY]
+    else:
+        number = _draw(_MEMORY + resets)[-1]
+    machine["timer"] = _SHORTEST + number % _TIMERS
     machine["timer_shift"] = _SHIFT
     return machine
 
 
-def _draw(number: int, *, has_memory: bool) -> NDArray[np.uint32]:
-    """The numbers of the console's generator up to those that a start takes."""
-    if has_memory:  # it is filled before the timer's number is drawn; at loading, the first is not
-        count = (_LOADS + number) * (1 + _MEMORY)
-    else:
-        count = _MEMORY + _LOADS + number
+def _draw(count: int) -> NDArray[np.uint32]:
+    """The first numbers of the console's generator; the memory's come first."""
     return np.random.RandomState(_SEED).randint(1 << 32, size=count, dtype=np.uint32)
 
 

@@ -89,8 +89,8 @@ class Lockstep:
         self.restart()
         while found.frames < end and not found.difference:
             if pokes and rng.random() < pokes:
-                self._poke(int(rng.integers(MEMORY)), int(rng.integers(256)))
-            self._step(next(actions), draws=found.frames % self._every == 0)
+                self.poke(int(rng.integers(MEMORY)), int(rng.integers(256)))
+            self.step(next(actions), draws=found.frames % self._every == 0)
             if self._ale.game_over():
                 self.restart()
         return found
@@ -111,12 +111,13 @@ class Lockstep:
         self._compare("the first start")
         self.found.starts += 1
 
-    def _poke(self, address: int, value: int) -> None:
+    def poke(self, address: int, value: int) -> None:
+        """Write a byte to both memories."""
         self._ale.setRAM(address, value)
         self.machine["ram"][0, address] = value
         self.found.pokes += 1
 
-    def _step(self, action: int, *, draws: bool) -> None:
+    def step(self, action: int, *, draws: bool) -> None:
         """Play a frame on both, and compare it."""
         found, machine = self.found, self.machine
         kind = DRAW_PICTURE if draws else DRAW_NOTHING
