@@ -96,9 +96,9 @@ def play_made_up_states(
         if number % 4:
             for name in ("pc", "s", "timer", "timer_shift", "timer_set"):
                 state[name] = good[name]
-        for console in (skips, plain):  # a frame that goes on in the next call is not drawn
-            console.set_state(state)
-            console.machine["picture"] = console.machine["field"] = 0
+        for each in (skips, plain):  # a frame that goes on in the next call is not drawn
+            each.set_state(state)
+            each.machine["picture"] = each.machine["field"] = 0
         actions = b"\2\3"[: int(rng.integers(1, 3))]
         done = play_both(skips, plain, actions, number % 3)
         played += bool(done)
@@ -140,7 +140,7 @@ def test_actions_that_there_are_not_do_nothing():
 
 CURES = {
     "reads happen in the last cycle": (
-        translation, 'return f"r = read_tia(m, t, {q & 15}', 'return f"r = read_tia(m, t - 3, {q & 15}',
+        translation, '"r = read_tia(m, t, {q & 15}', '"r = read_tia(m, t - 3, {q & 15}',
     ),
     "writes happen in the last cycle": (
         translation, "dict.fromkeys(range(r.PF0, r.PF2 + 1), \"set_register(m, t,",

@@ -134,6 +134,7 @@ def subtract_decimals(a: Int, r: Int, c: Int) -> Int:
 # The stack, which is a part of the first 256 bytes: memory, or below 0x80 the TIA.
 
 
+@inline
 def push(m: Machine, t: Int, s: Int, value: Int) -> Int:
     """Push a byte; return the cycle after it."""
     if s & 0x80:
@@ -142,6 +143,7 @@ def push(m: Machine, t: Int, s: Int, value: Int) -> Int:
     return write_tia(m, t, s & 63, value)
 
 
+@inline
 def pull(m: Machine, t: Int, s: Int) -> Int:
     """Pull the byte at `s`; before it, the bus has the byte below it."""
     if s & 0x80:

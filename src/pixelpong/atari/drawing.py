@@ -226,21 +226,33 @@ def draw_to(m: Machine, clock: Int) -> None:
         draw_bands(m, clock)
 
 
+@inline
+def changes_between_lines(m: Machine) -> Int:
+    """Whether something that is drawn changes at the end of a line."""
+    return m.hidden | m.stars | (m.mirrors ^ m.tia[CTRLPF] & 1)
+
+
 def draw_bands(m: Machine, clock: Int) -> None:
-    """Draw up to a clock, line by line if something changes between two lines."""
-    end = min(clock, CLOCKS * (TOP + ROWS))
-    if end <= m.drawn:
-        return
+    """Draw up to a clock, line by line while something changes between two lines."""
     begin = m.drawn
-    m.drawn = end
-    while m.hidden | m.stars | (m.mirrors ^ m.tia[CTRLPF] & 1) and begin < end:
+    end = min(clock, CLOCKS * (TOP + ROWS))
+    if end > begin:
+        m.drawn = end
+        if changes_between_lines(m):
+            begin = draw_single_lines(m, begin, end)
+        if begin < end:
+            draw_band(m, begin, end)
+
+
+def draw_single_lines(m: Machine, begin: Int, end: Int) -> Int:
+    """Draw line by line; return the clock from which on nothing changes between two lines."""
+    while changes_between_lines(m) and begin < end:
         if begin % CLOCKS == 0 and begin != CLOCKS * TOP:
             end_line(m)
         stop = min(end, (begin // CLOCKS + 1) * CLOCKS)
         draw_band(m, begin, stop)
         begin = stop
-    if begin < end:
-        draw_band(m, begin, end)
+    return begin
 
 
 def end_line(m: Machine) -> None:
@@ -266,6 +278,7 @@ def end_blanks(m: Machine, begin: Int, end: Int) -> None:
         m.blanks = 0
 
 
+@inline
 def draw_band(m: Machine, begin: Int, end: Int) -> None:
     """Draw a band: the rest of a line, whole lines, the start of a line."""
     latches = ALL_LATCHES & ~m.collisions

@@ -75,15 +75,15 @@ MACHINE = np.dtype(
         ("before", "u1", STATE.itemsize),
         ("before_frame", "u1", STATE.itemsize),
         # The outcome of the last frames, see `pixelpong.atari.playing.play_frames`.
+        ("stop", "<i4"),  # 0 while a frame runs, then one of the codes below
+        ("reward", "<i4"),  # points won, minus those lost
+        ("is_over", "<i4"),  # 1 if the game has ended
         ("frames", "<i4"),  # that were played
         ("points", "<i4"),  # so far in this game
-        ("reward", "<i4"),  # points won, minus those lost
         ("lives", "<i4"),
-        ("is_over", "u1"),  # 1 if the game has ended
-        ("may_end", "u1"),  # 1 if the next frame may be the last
-        # The inputs of a frame, and why it stopped.
+        ("may_end", "<i4"),  # 1 if the next frame may be the last
+        # The inputs of a frame.
         ("draws", "<i4"),  # what is drawn: DRAW_NOTHING, DRAW_OWN, DRAW_PICTURE
-        ("stop", "<i4"),  # 0 while the frame runs, then one of the codes below
         ("now", "<i4"),  # the cycle, while one part of the processor hands over to another
         ("left", "<i4"),  # instructions until ALE abandons the frame
         ("hmove_at", "<i4"),  # cycle of the last HMOVE

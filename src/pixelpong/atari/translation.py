@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from pixelpong.atari import registers as r
+from pixelpong.atari.banks import NONE
 from pixelpong.atari.disassembly import BankedRom, Instruction, Spot, disassemble
 from pixelpong.atari.instructions import (
     CONDITIONS,
@@ -99,10 +100,14 @@ class Translation:
         if not self._has_decimals:
             out.code("if d: goto(out)\nd = 0")
         out.label("dispatch")
-        is_known = "pc & 0x1000 and ENTRY_PC[place_of(m, pc)] == pc and t <= GUARD"
-        out.code(f"if {is_known}: w = ENTRY_AT[place_of(m, pc)]\nelse: goto(out)")
-        known = {at_place[spot[0]]: _label(spot) for spot in self.entries}
-        out.switch("w", known, "out")
+        out.code("if t > GUARD: goto(out)")
+        if self._rom.scheme == NONE:
+            out.switch("pc", {spot[1]: _label(spot) for spot in self.entries}, "out")
+        else:
+            is_known = "pc & 0x1000 and ENTRY_PC[place_of(m, pc)] == pc"
+            out.code(f"if {is_known}: w = ENTRY_AT[place_of(m, pc)]\nelse: goto(out)")
+            known = {at_place[spot[0]]: _label(spot) for spot in self.entries}
+            out.switch("w", known, "out")
         self._add_instructions(out)
         out.label("handover")
         out.goto("out")

@@ -84,8 +84,7 @@ class NativeConsole:
         self.machine = self._start.copy()  # [1] PONG_MACHINE, for compiled code that plays on it
         self._pointer = self.machine.ctypes.data
         self._state = self.machine.view(np.uint8)[: STATE.itemsize]  # as bytes, which is faster
-        names = ("stop", "reward", "is_over", "frames")
-        self._results = [self.machine[name] for name in names]
+        self._results = self.machine[["stop", "reward", "is_over", "frames"]]
         # Palette indices of the last frame drawn.
         picture = self.machine["picture"][0, : ROWS * WIDTH]
         self.picture: NDArray[np.uint8] = picture.reshape(ROWS, WIDTH)
@@ -113,7 +112,7 @@ class NativeConsole:
         played. `picture` changes only with DRAW_PICTURE.
         """
         self._play_frames(self._pointer, actions, len(actions), draws)
-        stop, reward, is_over, frames = (int(each[0]) for each in self._results)
+        ((stop, reward, is_over, frames),) = self._results.tolist()
         if stop != FRAME_DONE:
             raise not_covered(stop)
         return reward, bool(is_over), frames
