@@ -37,7 +37,7 @@ def load_ale(name: str) -> Any:
 
 def moves(style: str, legal: tuple[int, ...], rng: np.random.Generator) -> Iterator[int]:
     """Actions, for ever: other ones in each frame, held ones, or a way and a button that pulses."""
-    actions = np.array(legal)
+    actions, button = np.array(legal), 1 if 1 in legal else legal[-1]
     while True:
         action = int(rng.choice(actions))
         if style == "random":
@@ -47,7 +47,7 @@ def moves(style: str, legal: tuple[int, ...], rng: np.random.Generator) -> Itera
         else:
             pulse = int(rng.integers(2, 12))
             for k in range(int(rng.integers(20, 200))):
-                yield 1 if k % pulse == 0 else action
+                yield button if k % pulse == 0 else action
 
 
 @dataclass
