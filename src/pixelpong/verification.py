@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from pixelpong.atari.cartridges import cartridge
+from pixelpong.atari.game import Game
 from pixelpong.atari.machine import DRAW_PICTURE
 from pixelpong.atari.roms import read_rom
 from pixelpong.config import Config
@@ -57,10 +58,15 @@ def compare_with_ale(seed: int, frames: int = NUM_FRAMES) -> int | None:
     return None
 
 
+def load_game(name: str, *, allow_inexact: bool = False) -> Game:
+    """Compile a game, or take it from the cache."""
+    facts = cartridge(name, allow_inexact=allow_inexact)
+    return LinkedGame(facts, read_rom(facts))
+
+
 def compare_game(name: str, seed: int, frames: int = NUM_FRAMES) -> Comparison:
     """Play a game here and on ALE with three kinds of actions, `frames` of each."""
-    facts = cartridge(name)
-    lockstep = Lockstep(LinkedGame(facts, read_rom(facts)), picture_every=1)
+    lockstep = Lockstep(load_game(name), picture_every=1)
     for number, style in enumerate(STYLES):
         lockstep.play(style, frames, make_rng(seed, "play", number))
     return lockstep.found

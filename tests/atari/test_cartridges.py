@@ -13,9 +13,9 @@ from pixelpong.atari import cartridges, roms
 from pixelpong.atari.cartridges import cartridge
 from pixelpong.atari.roms import read_rom
 from pixelpong.atari.starting import start
-from pixelpong.env.games import LinkedGame
 from pixelpong.env.lockstep import STYLES, Lockstep
 from pixelpong.errors import EmulatorError
+from pixelpong.verification import load_game
 
 # One for each way in which a cartridge shows its ROM. In the second, a start depends on the game
 # before; in the last, the cartridge's own memory is filled at random.
@@ -52,11 +52,6 @@ def few_and_all(names: list[str]) -> list:
     ]
 
 
-def load(name: str) -> LinkedGame:
-    facts = cartridge(name)
-    return LinkedGame(facts, read_rom(facts))
-
-
 def test_there_is_a_game_for_each_scheme():
     assert {cartridge(name).scheme: name for name in EACH_SCHEME.values()} == EACH_SCHEME
     assert {cartridge(name).scheme for name in cartridges.names()} == EACH_SCHEME.keys()
@@ -65,7 +60,7 @@ def test_there_is_a_game_for_each_scheme():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EACH_SCHEME.values(), ids=EACH_SCHEME.keys())
 def test_a_cartridge_of_each_scheme_is_ales_in_memory_and_pictures(name):
-    lockstep = Lockstep(load(name))
+    lockstep = Lockstep(load_game(name))
     for seed, style in enumerate(STYLES):
         found = lockstep.play(style, 1000, np.random.default_rng(seed))
     assert not found.difference
@@ -80,7 +75,7 @@ def test_a_cartridge_of_each_scheme_is_ales_in_memory_and_pictures(name):
 def test_a_start_after_a_game_is_ales(name):
     """The first start, those after some play, and one after a memory full of random bytes."""
     rng = np.random.default_rng(3)
-    lockstep = Lockstep(load(name))
+    lockstep = Lockstep(load_game(name))
     for _ in range(3):
         lockstep.play("held", int(rng.integers(200)), rng)
     for address in range(128):
@@ -92,7 +87,7 @@ def test_a_start_after_a_game_is_ales(name):
 
 @pytest.mark.slow
 def test_a_start_depends_on_what_it_is_given_and_on_nothing_else():
-    game = load("ice_hockey")
+    game = load_game("ice_hockey")
     memory = bytes(range(128))
     starts = [start(game, number, memory).tobytes() for number in (5, 5, 6)]
     assert starts[0] == starts[1] != starts[2]
@@ -103,7 +98,7 @@ def test_a_start_depends_on_what_it_is_given_and_on_nothing_else():
 @pytest.mark.slow
 def test_a_wrong_machine_is_noticed():
     """A byte of memory, and a pixel."""
-    game = load("breakout")
+    game = load_game("breakout")
     lockstep = Lockstep(game)
     lockstep.machine["ram"][0, 5] ^= 1
     lockstep.step(0, draws=False)

@@ -59,7 +59,8 @@ class Comparison:
     pictures: int = 0
     wrong_pictures: int = 0
     pokes: int = 0
-    stops: int = 0  # refused by our machine after pokes
+    stops: int = 0  # refused by our machine, after pokes
+    differences: int = 0  # in memory; play ends at the first one, but not after pokes
     difference: str = ""
     picture_difference: str = ""
 
@@ -86,12 +87,16 @@ class Lockstep:
             pokes: the chance that a random byte is written to both memories before a frame.
         """
         actions, found, end = moves(style, self._legal, rng), self.found, self.found.frames + frames
+        differences, stops = found.differences, found.stops
         self.restart()
-        while found.frames < end and not found.difference:
+        while found.frames < end and (pokes or not found.differences):
             if pokes and rng.random() < pokes:
                 self.poke(int(rng.integers(MEMORY)), int(rng.integers(256)))
             self.step(next(actions), draws=found.frames % self._every == 0)
-            if self._ale.game_over():
+            if found.differences > differences or found.stops > stops:
+                differences, stops = found.differences, found.stops
+                self._load()
+            elif self._ale.game_over():
                 self.restart()
         return found
 
@@ -128,13 +133,16 @@ class Lockstep:
             self._compare(f"frame {found.frames}", with_picture=draws)
         elif found.pokes:  # a program that lost its way: nobody sees another frame of it
             found.stops += 1
-            self._load()
         else:
-            found.difference = f"our machine stops in frame {found.frames}"
+            self._differ(f"our machine stops in frame {found.frames}")
 
     def _memory(self) -> NDArray[np.uint8]:
         memory: NDArray[np.uint8] = self._ale.getRAM()
         return memory
+
+    def _differ(self, text: str) -> None:
+        self.found.differences += 1
+        self.found.difference = self.found.difference or text
 
     def _compare(self, when: str, *, with_picture: bool = True) -> None:
         found, memory, machine = self.found, self._memory(), self.machine[0]
@@ -144,7 +152,7 @@ class Lockstep:
         if not np.array_equal(ours, memory):
             places = np.flatnonzero(ours != memory)
             listed = ", ".join(f"{MEMORY + place:02X}" for place in places[:5].tolist())
-            found.difference = found.difference or f"memory at {listed} after {when}"
+            self._differ(f"memory at {listed} after {when}")
         if not with_picture:
             return
         found.pictures += 1
