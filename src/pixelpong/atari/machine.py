@@ -118,6 +118,7 @@ FRAME_DONE, NOT_IMPLEMENTED, LONG_FRAME, TOO_MANY = range(1, 5)
 # A paddle's knob, in ohm: its initial position, its ends, how far a press turns it in a frame.
 # Source: ALE, PADDLE_MIN, PADDLE_MAX, PADDLE_DELTA; the centre is half the sum.
 PADDLE_CENTRE, PADDLE_LOWEST, PADDLE_HIGHEST, PADDLE_TURN = 408_823, 27_450, 790_196, 23_000
+NO_PADDLE = 1_100_000  # so much that the capacitor is never charged
 
 INSTRUCTIONS = 25_000  # of a frame, at most, before ALE returns in the middle of it
 FAR = 1 << 29  # a cycle that never comes
