@@ -19,13 +19,14 @@ import numpy as np
 from pixelpong.atari import build
 from pixelpong.atari import registers as r
 from pixelpong.atari.machine import DRAW_PICTURE, FRAME_DONE, STATE, TOP, WIDTH
+from pixelpong.atari.native import NativeCode
 from pixelpong.atari.opcodes import LENGTHS, OPCODES
 from pixelpong.env import ale_start, frames
 
 TRUE, FALSE = (pattern - (1 << 32) for pattern in (0xFAB1FAB2, 0xBAD1BAD2))
 """How ALE writes truth values."""
 
-WSYNC, VSYNC = 0x02, 0x00
+NO_PADDLE = 0x7FFFFFFF
 
 COLOURS = {"COLUP0": 0x36, "COLUP1": 0xC8, "COLUPF": 0x0E, "COLUBK": 0x02}
 
@@ -94,7 +95,8 @@ def find_numbers(data: bytes) -> dict[str, int]:
             name, _, count = word.partition(":")
             places[name] = at
             at += 4 * int(count or 1)
-    return places
+    name = data.rindex(b"Cartridge")  # of two letters in a cartridge without banks
+    return places | {"is_over": name + len("Cartridge2K") + 8}
 
 
 _PLAY = """
@@ -107,10 +109,13 @@ def play_frame(m: Machine) -> Int:
 
 
 class Pair:
-    """ALE and our machine, with a cartridge in both that is hardly ever read."""
+    """ALE and our machine, with the same cartridge: its own code runs only if a program asks for it."""
 
-    def __init__(self, folder: Path, name: str = "pong", **constants: int):
-        """Load a cartridge by its name in ale-py; compile our machine with it."""
+    def __init__(self, folder: Path, name: str = "othello") -> None:
+        """Load a cartridge by its name in ale-py; compile our machine for it, and link them.
+
+        In "othello", the vector of BRK is an address in memory, B0, so a program can follow it.
+        """
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         self.ale: Any = ale_py.ALEInterface()
         self.ale.setFloat("repeat_action_probability", 0.0)
@@ -123,13 +128,15 @@ class Pair:
         self.base = self.ale.cloneState().serialize()
         self.places = find_numbers(self.base)
         self.prepared: dict[tuple[tuple[str, int], ...], bytes] = {}
-        self.cartridge, found = ale_start.find_cartridge(self.base, self.rom)
-        self.rows = found["ROWS"]
+        self.cartridge, constants = ale_start.find_cartridge(self.base, self.rom)
+        self.rows = constants["ROWS"]
         play = machines.module_from(_PLAY, folder, "play")
-        program = build.make_program(
-            self.cartridge, [], None, found | constants, {play: ("play_frame",)}
+        game = build.make_game(self.cartridge, [], constants, {play: ("play_frame",)}).to_ir()
+        console = build.make_console().to_ir()
+        code = NativeCode(
+            game.encode(), lambda: game, folder, [(console.encode(), lambda: console)],
+            is_quick=True,
         )
-        code = machines.compile_program(program, folder)
         self.play_frame = machines.function_of(code, "play_frame", 0)
 
     def prepare(self, **registers: int) -> bytes:
@@ -157,6 +164,7 @@ class Pair:
         for name, value in given.items():
             values = value if isinstance(value, list) else [value]
             struct.pack_into(f"<{len(values)}i", data, self.places[name], *values)
+        struct.pack_into("<i", data, self.places["is_over"], FALSE)
         return bytes(data)
 
     def run_ale(self, state: bytes, count: int = 1) -> tuple[bytes, np.ndarray]:
@@ -167,10 +175,10 @@ class Pair:
         return self.ale.cloneState().serialize(), self.ale.getScreen()
 
     def run_ours(self, state: bytes, count: int = 1, **fields: Any) -> tuple[Any, np.ndarray]:
-        """What our machine makes of it: its record, a picture."""
+        """What our machine makes of it: its record, a picture; with its inputs as fields."""
         machine: Any = ale_start.read_machine(state, self.cartridge)
         machine["draws"] = DRAW_PICTURE
-        machine["resistance"] = 0x7FFFFFFF
+        machine["resistance"] = NO_PADDLE
         for name, value in fields.items():
             machine[name] = value
         for _ in range(count):

@@ -125,8 +125,10 @@ def subtract_decimals(a: Int, r: Int, c: Int) -> Int:
     w = (a >> 4) * 10 + (a & 15) - (r >> 4) * 10 - (r & 15) - 1 + c
     if w < 0:
         w += 100
-    w = w & 255
-    w = w % 100 // 10 << 4 | w % 10
+    if w < 0:  # of digits above 9: its byte is read as such digits
+        w = (w >> 4 & 15) * 10 + (w & 15)
+    else:
+        w = w % 100 // 10 << 4 | w % 10
     carry = a >= r + 1 - c
     return w | carry << 8 | ((a ^ w) & (w ^ r)) >> 7 << 9
 
@@ -142,11 +144,18 @@ def push(m: Machine, t: Int, s: Int, value: Int) -> Int:
     return write_tia(m, t, s & 63, value)
 
 
-def pull(m: Machine, t: Int, s: Int) -> Int:
-    """Pull the byte at `s`; before it, the bus has the byte below it."""
+def pull_first(m: Machine, t: Int, s: Int, opcode: Int) -> Int:
+    """Pull the first byte of an instruction, at `s`; the processor reads the byte below it before."""
     if s & 0x80:
         return m.ram[s & 127]
-    return read_tia(m, t, s, m.ram[127] if s == 0 else 0)
+    return read_tia(m, t, s, m.ram[127] if s == 0 else read_tia(m, t, s - 1, opcode))
+
+
+def pull(m: Machine, t: Int, s: Int, bus: Int) -> Int:
+    """Pull the byte at `s`."""
+    if s & 0x80:
+        return m.ram[s & 127]
+    return read_tia(m, t, s, bus)
 
 
 @inline
@@ -222,7 +231,7 @@ def run_frame(m: Machine) -> None:
         m.left = INSTRUCTIONS
         while m.stop == 0:
             interpret(m)  # type: ignore[name-defined]
-    draw_to(m, CLOCKS * (TOP + ROWS))
+    draw_to(m, min(3 * m.now, CLOCKS * (TOP + ROWS)))  # a short frame leaves the rest as it was
     end_frame(m, m.now)
     if m.stop == TOO_MANY:
         m.stop = FRAME_DONE
