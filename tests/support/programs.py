@@ -20,7 +20,7 @@ from pixelpong.atari import build
 from pixelpong.atari import registers as r
 from pixelpong.atari.machine import DRAW_PICTURE, FRAME_DONE, STATE, TOP, WIDTH
 from pixelpong.atari.native import NativeCode
-from pixelpong.atari.opcodes import LENGTHS, OPCODES
+from pixelpong.atari.opcodes import DOCUMENTED, LENGTHS, OPCODES
 from pixelpong.env import ale_start, frames
 
 TRUE, FALSE = (pattern - (1 << 32) for pattern in (0xFAB1FAB2, 0xBAD1BAD2))
@@ -30,7 +30,9 @@ NO_PADDLE = 0x7FFFFFFF
 
 COLOURS = {"COLUP0": 0x36, "COLUP1": 0xC8, "COLUPF": 0x0E, "COLUBK": 0x02}
 
-CODES = {(name, mode): code for code, (name, mode, _) in OPCODES.items()}
+CODES = {
+    (name, mode): code for code, (name, mode, _) in [*OPCODES.items(), *DOCUMENTED.items()]
+}
 
 
 def assemble(text: str) -> bytes:

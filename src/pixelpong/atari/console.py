@@ -133,6 +133,14 @@ def subtract_decimals(a: Int, r: Int, c: Int) -> Int:
     return w | carry << 8 | ((a ^ w) & (w ^ r)) >> 7 << 9
 
 
+def rotate_decimals(a: Int, c: Int) -> Int:
+    """Rotate two digits to the right, through a carry, as ARR does: it corrects those above 4."""
+    w = a >> 1 | c << 7
+    carry = (a >> 4) + (a >> 4 & 1) > 5
+    low = w + 6 * ((a & 15) + (a & 1) > 5) & 15
+    return w + 0x60 * carry & 0xF0 | low | carry << 8 | ((a ^ w) >> 6 & 1) << 9
+
+
 # The stack, which is a part of the first 256 bytes: memory, or below 0x80 the TIA.
 
 

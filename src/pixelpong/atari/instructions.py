@@ -32,6 +32,10 @@ _SUM = "w = a + r + c; v = ((a ^ w) & (r ^ w)) >> 7 & 1; c = w >> 8; a = n = z =
 SUM, DIFFERENCE = _SUM, f"r = r ^ 255; {_SUM}"  # the same without decimals
 _ADD = f"if d: w = add_decimals(a, r, c); {_RESULT}\nelse: {_SUM}"
 _SUBTRACT = f"if d: w = subtract_decimals(a, r, c); {_RESULT}\nelse: {DIFFERENCE}"
+_ROTATE = """r = a & r; n = z = r >> 1 | c << 7
+if d: w = rotate_decimals(r, c)
+else: w = n | (n >> 6 & 1) << 8 | ((n >> 6 ^ n >> 5) & 1) << 9
+a = w & 255; c = w >> 8 & 1; v = w >> 9"""
 _COMPARE = "c = w >= 0; n = z = w & 255"
 
 # What an instruction does to registers and flags; r is its operand, changed if it is written back.
@@ -61,8 +65,8 @@ OPERATIONS = {
     "RRA": f"w = r & 1; r = r >> 1 | c << 7; c = w; u = r\n{_ADD}\nr = u",
     "ANC": "a = n = z = a & r; c = a >> 7", "ASR": "a = a & r; c = a & 1; a = n = z = a >> 1",
     "SBX": "w = (a & x) - r; x = w & 255; " + _COMPARE,
-    "ARR": "r = a & r; a = n = z = r >> 1 | c << 7; c = a >> 6 & 1; v = (a >> 6 ^ a >> 5) & 1",
-    "ANE": "a = n = z = x & r", "LXA": "a = x = n = z = (a | 0xEE) & r",
+    "ARR": _ROTATE,
+    "ANE": "a = n = z = (a | 0xEE) & x & r", "LXA": "a = x = n = z = (a | 0xEE) & r",
     "LAS": "a = x = s = n = z = s & r", "SHS": "s = a & x",
 }  # fmt: skip
 
