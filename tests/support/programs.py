@@ -9,6 +9,7 @@ what the chips keep, and the lines that were drawn.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +19,20 @@ import numpy as np
 
 from pixelpong.atari import build
 from pixelpong.atari import registers as r
-from pixelpong.atari.machine import DRAW_PICTURE, FRAME_DONE, STATE, TOP, WIDTH
+from pixelpong.atari.machine import DRAW_NOTHING, DRAW_PICTURE, FRAME_DONE, STATE, TOP, WIDTH
 from pixelpong.atari.native import NativeCode
 from pixelpong.atari.opcodes import DOCUMENTED, LENGTHS, OPCODES
-from pixelpong.env import ale_start, frames
+from pixelpong.env import ale_start
 
 TRUE, FALSE = (pattern - (1 << 32) for pattern in (0xFAB1FAB2, 0xBAD1BAD2))
 """How ALE writes truth values."""
 
+LONGEST = 350  # lines; a frame that has more was abandoned
 NO_PADDLE = 0x7FFFFFFF
 
 COLOURS = {"COLUP0": 0x36, "COLUP1": 0xC8, "COLUPF": 0x0E, "COLUBK": 0x02}
 
-CODES = {
-    (name, mode): code for code, (name, mode, _) in [*OPCODES.items(), *DOCUMENTED.items()]
-}
+CODES = {(name, mode): code for code, (name, mode, _) in [*OPCODES.items(), *DOCUMENTED.items()]}
 
 
 def assemble(text: str) -> bytes:
@@ -46,31 +46,36 @@ def assemble(text: str) -> bytes:
 
 
 def delay(cycles: int) -> bytes:
-    """Instructions that take so many cycles, and do nothing; one cycle is impossible."""
-    assert cycles >= 0 and cycles != 1, cycles
-    odd = assemble("LDA zp 80") if cycles % 2 else b""
-    return odd + assemble("NOP") * ((cycles - 3 * (cycles % 2)) // 2)
+    """Instructions that take so many cycles; they change flags, and Y if they are a loop."""
+    assert cycles == 0 or cycles > 1, cycles
+    parts = []
+    while cycles > 20:
+        rounds = min((cycles - 3) // 5, 255)
+        parts.append(assemble(f"LDY imm {rounds:02X}; DEY; BNE rel FD"))
+        cycles -= 5 * rounds + 1
+        if cycles == 1:
+            parts[-1] = assemble(f"LDY imm {rounds - 1:02X}; DEY; BNE rel FD")
+            cycles = 6
+    if cycles % 2:
+        parts.append(assemble("BIT zp 80"))
+    return b"".join(parts) + assemble("NOP") * ((cycles - 3 * (cycles % 2)) // 2)
 
 
 def lines(count: int) -> bytes:
-    """Wait for the beginning of the line after `count` more; X is then 0, five cycles are over."""
+    """Wait for the beginning of a line, `count` times: 4 cycles of it are over then, and X is 0."""
     return assemble(f"LDX imm {count:02X}; STA zp 02; DEX; BNE rel FB")
 
 
-LINES_CYCLES = 4
-"""How many cycles of the line are over after `lines`."""
+AFTER_LINES = 4
 
-END_FRAME = assemble(
-    "LDA imm 02; STA zp 00; STA zp 02; STA zp 02; LDA imm 00; STA zp 00"
-)
+# Two lines of VSYNC: the frame ends.
+END_FRAME = assemble("LDA imm 02; STA zp 00; STA zp 02; STA zp 02; LDA imm 00; STA zp 00")
 
 
-def write_at(cycle: int, register: int) -> bytes:
-    """Write A to a register in a cycle of the line, behind `lines`; early ones one line later."""
-    wait = cycle - 3 - LINES_CYCLES
-    if wait < 0 or wait == 1:
-        wait += 76
-    return delay(wait) + assemble(f"STA zp {register:02X}")
+def write_at(cycle: int, register: int, passed: int = AFTER_LINES) -> bytes:
+    """Write A in a cycle of the line of which some have passed, or else of the next line."""
+    wait = cycle - 3 - passed
+    return delay(wait + 76 if wait < 0 or wait == 1 else wait) + assemble(f"STA zp {register:02X}")
 
 
 # Running them.
@@ -97,8 +102,8 @@ def find_numbers(data: bytes) -> dict[str, int]:
             name, _, count = word.partition(":")
             places[name] = at
             at += 4 * int(count or 1)
-    name = data.rindex(b"Cartridge")  # of two letters in a cartridge without banks
-    return places | {"is_over": name + len("Cartridge2K") + 8}
+    rest = data.rindex(b"Cartridge")  # of which a game that just began is not over
+    return places | {"is_over": data.index(struct.pack("<i", FALSE), rest)}
 
 
 _PLAY = """
@@ -111,7 +116,7 @@ def play_frame(m: Machine) -> Int:
 
 
 class Pair:
-    """ALE and our machine, with the same cartridge: its own code runs only if a program asks for it."""
+    """ALE and our machine with the same cartridge, whose code only runs if a program calls it."""
 
     def __init__(self, folder: Path, name: str = "othello") -> None:
         """Load a cartridge by its name in ale-py; compile our machine for it, and link them.
@@ -130,14 +135,14 @@ class Pair:
         self.base = self.ale.cloneState().serialize()
         self.places = find_numbers(self.base)
         self.prepared: dict[tuple[tuple[str, int], ...], bytes] = {}
+        self.is_unfinished = False
         self.cartridge, constants = ale_start.find_cartridge(self.base, self.rom)
         self.rows = constants["ROWS"]
         play = machines.module_from(_PLAY, folder, "play")
         game = build.make_game(self.cartridge, [], constants, {play: ("play_frame",)}).to_ir()
         console = build.make_console().to_ir()
         code = NativeCode(
-            game.encode(), lambda: game, folder, [(console.encode(), lambda: console)],
-            is_quick=True,
+            game.encode(), lambda: game, None, [(console.encode(), lambda: console)], is_quick=True
         )
         self.play_frame = machines.function_of(code, "play_frame", 0)
 
@@ -156,9 +161,18 @@ class Pair:
             self.prepared[key] = data
         return self.prepared[key]
 
-    def state(
-        self, program: bytes, base: bytes | None = None, **numbers: int | list[int]
-    ) -> bytes:
+    def case(self, program: bytes, registers: Mapping[str, int], **numbers: Any) -> bytes:
+        """A state after these writes, in which a program begins.
+
+        ALE looks at positions that a state has only after the next writes to these three.
+        """
+        again = "".join(
+            f"LDA imm {registers.get(name, 0):02X}; STA zp {getattr(r, name):02X};"
+            for name in ("NUSIZ0", "NUSIZ1", "CTRLPF")
+        )
+        return self.state(assemble(again) + program, self.prepare(**registers), **numbers)
+
+    def state(self, program: bytes, base: bytes | None = None, **numbers: int | list[int]) -> bytes:
         """A state of ALE in which a program in memory begins; other numbers of it by name."""
         assert len(program) <= 128, len(program)
         data = bytearray(base or self.base)
@@ -171,48 +185,74 @@ class Pair:
 
     def run_ale(self, state: bytes, count: int = 1) -> tuple[bytes, np.ndarray]:
         """What ALE makes of a state in some frames: a state, a picture."""
+        if self.is_unfinished:  # which ALE remembers outside its state
+            self.ale.restoreState(ale_py.ALEState(self.state(END_FRAME)))
+            self.ale.act(0)
         self.ale.restoreState(ale_py.ALEState(state))
         for _ in range(count):
             self.ale.act(0)
-        return self.ale.cloneState().serialize(), self.ale.getScreen()
+        after = self.ale.cloneState().serialize()
+        self.is_unfinished = self.lines_of(after) > LONGEST
+        return after, self.ale.getScreen()
 
-    def run_ours(self, state: bytes, count: int = 1, **fields: Any) -> tuple[Any, np.ndarray]:
-        """What our machine makes of it: its record, a picture; with its inputs as fields."""
-        machine: Any = ale_start.read_machine(state, self.cartridge)
-        machine["draws"] = DRAW_PICTURE
-        machine["resistance"] = NO_PADDLE
-        for name, value in fields.items():
-            machine[name] = value
-        for _ in range(count):
-            stop = self.play_frame(machine)
-            if stop != FRAME_DONE:
-                raise AssertionError((stop, hex(machine["pc"][0])))
-        picture = machine["picture"][0][: self.rows * WIDTH].reshape(self.rows, WIDTH)
-        return machine, picture
+    def run_ours(
+        self, state: bytes, draws: Iterable[int] = (DRAW_PICTURE,), count: int = 1
+    ) -> list[Any]:
+        """Our machine's records after it played a state, for each kind of drawing."""
+        start: Any = ale_start.read_machine(state, self.cartridge)
+        start["resistance"] = NO_PADDLE
+        machines = []
+        for each in draws:
+            machine = start.copy()
+            machine["draws"] = each
+            for _ in range(count):
+                stop = self.play_frame(machine)
+                assert stop == FRAME_DONE, (stop, hex(machine["pc"][0]))
+            machines.append(machine)
+        return machines
 
-    def differences(
-        self, state: bytes, count: int = 1, **fields: Any
-    ) -> dict[str, Any]:
-        """Play a state on both; all in which they then differ, by field, and the first row."""
+    def differences(self, state: bytes, count: int = 1) -> dict[str, Any]:
+        """Play a state on both, and here without a picture too; all in which they then differ."""
         after, theirs = self.run_ale(state, count)
-        machine, ours = self.run_ours(state, count, **fields)
         wanted: Any = ale_start.read_machine(after, self.cartridge)
-        found = {
-            name: (wanted[name].tolist(), machine[name].tolist())
-            for name in STATE.names or ()
-            if name not in _NOT_STORED and wanted[name].tobytes() != machine[name].tobytes()
+        drawn, undrawn = self.run_ours(state, (DRAW_PICTURE, DRAW_NOTHING), count)
+        found = _differences(wanted, drawn)
+        found |= {
+            f"{name}, not drawn": each for name, each in _differences(wanted, undrawn).items()
         }
         rows = min(max(self.lines_of(after) - TOP, 0), self.rows)
-        if not np.array_equal(theirs[:rows], ours[:rows]):
-            row, column = np.argwhere(theirs[:rows] != ours[:rows])[0].tolist()
-            pixels = np.flatnonzero(theirs[row] != ours[row]).tolist()
-            found["picture"] = (row, pixels, theirs[row, column], ours[row, column])
+        ours = drawn["picture"][0, : rows * WIDTH].reshape(rows, WIDTH)
+        if not np.array_equal(theirs[:rows], ours):
+            row = int(np.argwhere(theirs[:rows] != ours)[0, 0])
+            found["picture"] = (row, np.flatnonzero(theirs[row] != ours[row]).tolist())
         return found
+
+    def compare(self, cases: Iterable[tuple[Any, bytes]], at_least: int) -> None:
+        """Play labelled states on both, and raise at the first after which they differ."""
+        number = 0
+        for label, state in cases:
+            found = self.differences(state)
+            assert not found, (label, found)
+            number += 1
+        assert number >= at_least, number
 
     def lines_of(self, after: bytes) -> int:
         """How many complete lines the frame had that a state of ALE follows."""
         numbers = ale_start.read_numbers(after)
         return (numbers["cycles"] - numbers["frame_start"] // 3) // 76
+
+
+def _differences(wanted: Any, machine: Any) -> dict[str, Any]:
+    for name in _NOT_STORED:
+        wanted[name] = machine[name]
+    size = STATE.itemsize
+    if wanted.view(np.uint8)[:size].tobytes() == machine.view(np.uint8)[:size].tobytes():
+        return {}
+    return {
+        name: (wanted[name].tolist(), machine[name].tolist())
+        for name in STATE.names or ()
+        if wanted[name].tobytes() != machine[name].tobytes()
+    }
 
 
 _NOT_STORED = ("resistance", "hidden", "late_mirror", "star_form")

@@ -198,6 +198,18 @@ def begin_frame(m: Machine) -> None:
         m.charged[k] = cycles if m.resistance[k] < _MOST_OHM else FAR
 
 
+def finish_picture(m: Machine) -> None:
+    """Draw what is not drawn yet; below the end of a short frame, the picture alone goes on."""
+    bottom = CLOCKS * (TOP + ROWS)
+    draw_to(m, min(3 * m.now, bottom))
+    if m.drawn < bottom:
+        mirrors = m.mirrors
+        copy(m, BEFORE_FRAME, 0, STATE_SIZE)
+        draw_to(m, bottom)
+        copy(m, 0, BEFORE_FRAME, STATE_SIZE)
+        m.mirrors = mirrors
+
+
 def end_frame(m: Machine, t: Int) -> None:
     """Convert the record to the form that the next frame, or another emulator, expects."""
     m.late_mirror = m.tia[CTRLPF] & 1 ^ m.mirrors
@@ -239,7 +251,7 @@ def run_frame(m: Machine) -> None:
         m.left = INSTRUCTIONS
         while m.stop == 0:
             interpret(m)  # type: ignore[name-defined]
-    draw_to(m, min(3 * m.now, CLOCKS * (TOP + ROWS)))  # a short frame leaves the rest as it was
+    finish_picture(m)
     end_frame(m, m.now)
     if m.stop == TOO_MANY:
         m.stop = FRAME_DONE
