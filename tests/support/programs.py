@@ -183,24 +183,28 @@ class Pair:
         struct.pack_into("<i", data, self.places["is_over"], FALSE)
         return bytes(data)
 
-    def run_ale(self, state: bytes, count: int = 1) -> tuple[bytes, np.ndarray]:
+    def run_ale(self, state: bytes, count: int = 1, action: int = 0) -> tuple[bytes, np.ndarray]:
         """What ALE makes of a state in some frames: a state, a picture."""
         if self.is_unfinished:  # which ALE remembers outside its state
             self.ale.restoreState(ale_py.ALEState(self.state(END_FRAME)))
             self.ale.act(0)
         self.ale.restoreState(ale_py.ALEState(state))
         for _ in range(count):
-            self.ale.act(0)
+            self.ale.act(action)
         after = self.ale.cloneState().serialize()
         self.is_unfinished = self.lines_of(after) > LONGEST
         return after, self.ale.getScreen()
 
     def run_ours(
-        self, state: bytes, draws: Iterable[int] = (DRAW_PICTURE,), count: int = 1
+        self,
+        state: bytes,
+        draws: Iterable[int] = (DRAW_PICTURE,),
+        count: int = 1,
+        resistance: int | list[int] = NO_PADDLE,
     ) -> list[Any]:
         """Our machine's records after it played a state, for each kind of drawing."""
         start: Any = ale_start.read_machine(state, self.cartridge)
-        start["resistance"] = NO_PADDLE
+        start["resistance"] = resistance
         machines = []
         for each in draws:
             machine = start.copy()
