@@ -284,10 +284,10 @@ def test_a_frame_of_more_than_290_lines_ends_at_the_next_write_to_the_tia(pair):
 
 
 def test_a_frame_of_25000_instructions_is_left_and_goes_on(pair):
-    """Of two, three and four instructions a round, so that the last one is another each time."""
+    """Of three to six instructions a round, so that it is left at another one each time."""
     for filler, count in itertools.product(("", "INX;", "INX; INY;", "INX; INY; NOP;"), (1, 2, 3)):
         program = assemble(f"INC zp F0; {filler} LDA zp 08; JMP abs 0080")
-        state = pair.case(b"", OBJECTS, ram=list(program.ljust(128, b"\0")), position=[0] * 5)
+        state = pair.state(program, pair.prepare(**OBJECTS))
         assert not pair.differences(state, count), (filler, count)
 
 
