@@ -119,7 +119,15 @@ def test_the_playfield_is_mirrored_at_once_or_from_the_next_line_on(pair):
             program = strobe(write_at(cycle, r.CTRLPF), a=after)
             yield (cycle, before, after), pair.case(program, STEADY | {"CTRLPF": before})
 
-    pair.compare(cases(), 450)
+        for late, cycle, value in itertools.product(range(46, 76, 3), CYCLES, (0, 1)):
+            # A second write, in the line from which on the first one counts.
+            change = assemble(f"STA zp 02; LDA imm {value:02X}")
+            program = strobe(
+                write_at(late, r.CTRLPF), change, write_at(cycle, r.CTRLPF, passed=2), a=1 - value
+            )
+            yield (late, cycle, value), pair.case(program, STEADY | {"CTRLPF": value})
+
+    pair.compare(cases(), 1900)
 
 
 # Moving objects.

@@ -24,7 +24,7 @@ from pixelpong.env import frames
 from pixelpong.env.ale_start import find_cartridge, read_machine
 
 EXPLORED = 600  # frames
-WITHOUT_COMBS = ("ms_pacman", "battle_zone", "darkchambers")
+WITHOUT_COMBS = ("asteroids", "battle_zone", "darkchambers", "ms_pacman")
 _RIGHT_PORT = ("surround", "wizard_of_wor")
 NO_PADDLE, PADDLE_TURN = 0x7FFFFFFF, 23_000
 # Of ALE's eighteen actions: 1 fire, 2 up, 4 right, 8 left, 16 down.
