@@ -106,6 +106,35 @@ def find_numbers(data: bytes) -> dict[str, int]:
     return places | {"is_over": data.index(struct.pack("<i", FALSE), rest)}
 
 
+def changed_state(
+    data: bytes, places: Mapping[str, int], program: bytes, **numbers: int | list[int]
+) -> bytes:
+    """A state of ALE in which a program in memory begins; other numbers of it by name."""
+    assert len(program) <= 128, len(program)
+    changed = bytearray(data)
+    given = {"pc": 0x80, "s": 0xFF, "ram": list(program), "d": FALSE, "is_over": FALSE} | numbers
+    for name, value in given.items():
+        values = value if isinstance(value, list) else [value]
+        struct.pack_into(f"<{len(values)}i", changed, places[name], *values)
+    return bytes(changed)
+
+
+ROMS = Path(ale_py.__file__).parent / "roms"
+NOT_PLAYED = ("combat", "joust", "maze_craze", "warlords")  # by ALE, for two only
+
+
+def load_ale(path: Path) -> Any:
+    """ALE with a cartridge that was just switched on."""
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    ale = ale_py.ALEInterface()
+    ale.setFloat("repeat_action_probability", 0.0)
+    ale.setInt("frame_skip", 1)
+    ale.setInt("max_num_frames_per_episode", 0)
+    ale.loadROM(str(path))
+    ale.reset_game()
+    return ale
+
+
 _PLAY = """
 from pixelpong.atari.typed import Int, Machine
 
@@ -123,15 +152,9 @@ class Pair:
 
         In "othello", the vector of BRK is an address in memory, B0, so a program can follow it.
         """
-        ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-        self.ale: Any = ale_py.ALEInterface()
-        self.ale.setFloat("repeat_action_probability", 0.0)
-        self.ale.setInt("frame_skip", 1)
-        self.ale.setInt("max_num_frames_per_episode", 0)
-        path = Path(ale_py.__file__).parent / "roms" / f"{name}.bin"
+        path = ROMS / f"{name}.bin"
         self.rom = path.read_bytes()
-        self.ale.loadROM(str(path))
-        self.ale.reset_game()
+        self.ale = load_ale(path)
         self.base = self.ale.cloneState().serialize()
         self.places = find_numbers(self.base)
         self.prepared: dict[tuple[tuple[str, int], ...], bytes] = {}
@@ -174,14 +197,7 @@ class Pair:
 
     def state(self, program: bytes, base: bytes | None = None, **numbers: int | list[int]) -> bytes:
         """A state of ALE in which a program in memory begins; other numbers of it by name."""
-        assert len(program) <= 128, len(program)
-        data = bytearray(base or self.base)
-        given = {"pc": 0x80, "s": 0xFF, "ram": list(program), "d": FALSE} | numbers
-        for name, value in given.items():
-            values = value if isinstance(value, list) else [value]
-            struct.pack_into(f"<{len(values)}i", data, self.places[name], *values)
-        struct.pack_into("<i", data, self.places["is_over"], FALSE)
-        return bytes(data)
+        return changed_state(base or self.base, self.places, program, **numbers)
 
     def run_ale(self, state: bytes, count: int = 1, action: int = 0) -> tuple[bytes, np.ndarray]:
         """What ALE makes of a state in some frames: a state, a picture."""
