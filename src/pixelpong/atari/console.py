@@ -122,10 +122,20 @@ def subtract_decimals(a: Int, r: Int, c: Int) -> Int:
     w = (a >> 4) * 10 + (a & 15) - (r >> 4) * 10 - (r & 15) - 1 + c
     if w < 0:
         w += 100
-    w = w & 255
-    w = w % 100 // 10 << 4 | w % 10
+    if w < 0:  # of digits above 9: its byte is read as such digits
+        w = (w >> 4 & 15) * 10 + (w & 15)
+    else:
+        w = w % 100 // 10 << 4 | w % 10
     carry = a >= r + 1 - c
     return w | carry << 8 | ((a ^ w) & (w ^ r)) >> 7 << 9
+
+
+def rotate_decimals(a: Int, c: Int) -> Int:
+    """Rotate two digits to the right, through a carry, as ARR does: it corrects those above 4."""
+    w = a >> 1 | c << 7
+    carry = (a >> 4) + (a >> 4 & 1) > 5
+    low = w + 6 * ((a & 15) + (a & 1) > 5) & 15
+    return w + 0x60 * carry & 0xF0 | low | carry << 8 | ((a ^ w) >> 6 & 1) << 9
 
 
 # The stack, which is a part of the first 256 bytes: memory, or below 0x80 the TIA.
@@ -141,11 +151,19 @@ def push(m: Machine, t: Int, s: Int, value: Int) -> Int:
 
 
 @inline
-def pull(m: Machine, t: Int, s: Int) -> Int:
-    """Pull the byte at `s`; before it, the bus has the byte below it."""
+def pull_first(m: Machine, t: Int, s: Int, opcode: Int) -> Int:
+    """Pull an instruction's first byte, at `s`; the processor reads the one below it before."""
     if s & 0x80:
         return m.ram[s & 127]
-    return read_tia(m, t, s, m.ram[127] if s == 0 else 0)
+    return read_tia(m, t, s, m.ram[127] if s == 0 else read_tia(m, t, s - 1, opcode))
+
+
+@inline
+def pull(m: Machine, t: Int, s: Int, bus: Int) -> Int:
+    """Pull the byte at `s`."""
+    if s & 0x80:
+        return m.ram[s & 127]
+    return read_tia(m, t, s, bus)
 
 
 @inline
@@ -178,6 +196,18 @@ def begin_frame(m: Machine) -> None:
     for k in range(4):
         cycles = m.resistance[k] * _CYCLES_PER_OHM[0] // _CYCLES_PER_OHM[1]
         m.charged[k] = cycles if m.resistance[k] < _MOST_OHM else FAR
+
+
+def finish_picture(m: Machine) -> None:
+    """Draw what is not drawn yet; below the end of a short frame, the picture alone goes on."""
+    bottom = CLOCKS * (TOP + ROWS)
+    draw_to(m, min(3 * m.now, bottom))
+    if m.drawn < bottom:
+        mirrors = m.mirrors
+        copy(m, ASIDE, 0, STATE_SIZE)
+        draw_to(m, bottom)
+        copy(m, 0, ASIDE, STATE_SIZE)
+        m.mirrors = mirrors
 
 
 def end_frame(m: Machine, t: Int) -> None:
@@ -216,7 +246,7 @@ def run_frame(m: Machine, counts: Int) -> None:
             run_translated(m)  # type: ignore[name-defined]
         if m.stop == 0:
             interpret(m)  # type: ignore[name-defined]
-    draw_to(m, CLOCKS * (TOP + ROWS))
+    finish_picture(m)
     end_frame(m, m.now)
     if m.stop == TOO_MANY:
         m.stop = FRAME_DONE

@@ -73,6 +73,7 @@ MACHINE = np.dtype(
         *STATE.descr,
         # The state before the current frames, restored if they stop.
         ("before", "u1", STATE.itemsize),
+        ("aside", "u1", STATE.itemsize),  # the state, while the rest of a picture is drawn
         # The outcome of the last frames, see `pixelpong.atari.playing.play_frames`.
         ("stop", "<i4"),  # 0 while a frame runs, then one of the codes below
         ("reward", "<i4"),  # points won, minus those lost
@@ -106,7 +107,8 @@ MACHINE = np.dtype(
 """The whole record, 41 kB. A cartridge's own may have more fields behind these."""
 
 STATE_SIZE = STATE.itemsize
-BEFORE = MACHINE.fields["before"][1]  # type: ignore[index]  # the offset of the copy
+BEFORE = MACHINE.fields["before"][1]  # type: ignore[index]  # the offsets of the copies
+ASIDE = MACHINE.fields["aside"][1]  # type: ignore[index]
 
 # What a frame draws. A cartridge can have a form of its own (`pixelpong.atari.drawing.draw_own`).
 DRAW_NOTHING, DRAW_OWN, DRAW_PICTURE = range(3)
