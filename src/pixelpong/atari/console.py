@@ -21,16 +21,18 @@ from __future__ import annotations
 from pixelpong.atari.banks import read_cartridge, write_cartridge
 from pixelpong.atari.drawing import ALL_LATCHES, draw_to, objects_of
 from pixelpong.atari.machine import (
+    ASIDE,
     FAR,
     FRAME_DONE,
     INSTRUCTIONS,
     ROWS,
+    STATE_SIZE,
     TOO_MANY,
     TOP,
 )
 from pixelpong.atari.registers import ALL_OBJECTS, CLOCKS, CTRLPF, STALE
 from pixelpong.atari.tia import read_tia, write_tia
-from pixelpong.atari.typed import Int, Machine, inline
+from pixelpong.atari.typed import Int, Machine, copy, inline
 
 # For TIM1T, TIM8T, TIM64T, T1024T: the timer counts down once every 1 << shift cycles.
 _TIMER_SHIFTS = (0, 3, 6, 10)

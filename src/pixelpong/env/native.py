@@ -86,7 +86,7 @@ class NativeConsole:
         self._pointer = self.machine.ctypes.data
         self._state = self.machine.view(np.uint8)[: STATE.itemsize]  # as bytes, which is faster
         # The fields stop, reward, is_over, frames, as numbers, which is faster.
-        at = PONG_MACHINE.fields["stop"][1]
+        at = PONG_MACHINE.fields["stop"][1]  # type: ignore[index]
         self._results = self.machine.view(np.uint8)[at : at + 16].view("<i4")
         # Palette indices of the last frame drawn.
         picture = self.machine["picture"][0, : ROWS * WIDTH]
