@@ -47,7 +47,6 @@ def lower_modules(
         for name, each in names.items():
             if inspect.isfunction(each) and each.__module__ == module.__name__:
                 functions[name] = each
-    program.exported.update(functions.keys() & set(exports))
     for name, function in functions.items():
         kinds = {each: TYPES[str(kind)] for each, kind in function.__annotations__.items()}
         result = kinds.pop("return")
@@ -84,7 +83,7 @@ class Lowering(ir.Expressions):
         listed = ", ".join(f"{kind} noundef %{each}" for each, kind in parameters.items())
         is_shared = program.is_linked and attribute != "alwaysinline"
         linkage = "" if is_exported or is_shared else "internal "
-        symbol = program.symbol(name)
+        symbol = name if is_exported else program.symbol(name)
         self._head = f"define {linkage}{self._result} @{symbol}({listed}) nounwind {attribute} {{"
         self._pointers = {each for each, kind in parameters.items() if kind == POINTER}
         for each, kind in parameters.items():
