@@ -158,7 +158,7 @@ class Pair:
         self.banked, self.rows = self.cartridge.banked(self.rom), self.cartridge.rows
         programs = build.make_game(self.cartridge, self.banked, []), build.make_console()
         sources = [
-            Source(text.encode(), lambda text=text: text, has_few_passes=True)
+            Source(text.encode(), lambda text=text: text)
             for text in (each.to_ir() for each in programs)
         ]
         code = NativeCode(sources)
