@@ -25,6 +25,7 @@ from pixelpong.atari.machine import (
     FAR,
     FRAME_DONE,
     INSTRUCTIONS,
+    MAX_LINES,
     ROWS,
     STATE_SIZE,
     TOO_MANY,
@@ -39,6 +40,7 @@ _TIMER_SHIFTS = (0, 3, 6, 10)
 # Cycles to charge a capacitor: 1.6 · 10 nF · 1.19 MHz, as a fraction. Source: ALE.
 _CYCLES_PER_OHM = (1904, 100_000)
 _MOST_OHM = 1_000_000  # more is no paddle at all
+AMERICAN_LINES = 290  # of the longest frame
 _LONG_AGO = 100  # cycles after which it does not matter how long ago HMOVE was
 
 
@@ -222,6 +224,8 @@ def end_frame(m: Machine, t: Int) -> None:
     if m.stop != TOO_MANY:
         lines = t // 76 * 76
         m.begun = 0
+        if MAX_LINES > AMERICAN_LINES:
+            m.is_grey = t // 76 & 1
     m.cycle = t - lines if m.begun == 0 else 0
     m.timer_set -= lines
     m.emptied_until -= lines

@@ -367,20 +367,23 @@ def colour_of(m: Machine, o: Int, is_right: Int) -> Int:
 
 
 def paint(m: Machine, row: Int, x0: Int, x1: Int, count: Int) -> None:
-    """Paint the objects into the picture from back to front, and copy equal rows."""
+    """Paint the objects into the picture from back to front, and copy equal rows.
+
+    An index whose lowest bit is set is a grey: a European television loses the colours then.
+    """
     at = row * WIDTH
     where = columns(x0, x1)
     if m.tia[VBLANK] & 2:
         fill(m.picture, at + x0, m.shades[0], x1 - x0)
     else:
-        fill(m.picture, at + x0, m.shades[m.tia[COLUBK]], x1 - x0)
+        fill(m.picture, at + x0, m.shades[m.tia[COLUBK] | m.is_grey], x1 - x0)
         for k in range(5, -1, -1):
             o = FRONT_TO_BACK[m.tia[CTRLPF] >> 1 & 3][k]
             if m.objects >> o & 1:
                 pixels = m.mask[o] & where
-                blend(m.picture, at, pixels, m.shades[colour_of(m, o, 0)])
+                blend(m.picture, at, pixels, m.shades[colour_of(m, o, 0) | m.is_grey])
                 if o == PLAYFIELD and is_score(m):
-                    blend(m.picture, at, pixels & ~_LEFT_HALF, m.shades[colour_of(m, o, 1)])
+                    blend(m.picture, at, pixels & ~_LEFT_HALF, m.shades[colour_of(m, o, 1) | m.is_grey])
     for k in range(1, count):
         copy(m.picture, at + k * WIDTH, at, WIDTH)
     if m.blanks != 0 and x0 < 8:  # in the first row only

@@ -61,12 +61,13 @@ STATE = np.dtype(
         ("stars", "u1"),  # 1 while missile 0 moves in every line, as the stars of "Cosmic Ark" do
         ("star", "u1"),
         ("star_form", "u1"),  # 1 if it is wider, 2 if it is hidden
+        ("is_grey", "u1"),  # 1 if the frame before had an odd number of lines, in European games
         # The cartridge: the part of the ROM in each quarter of its addresses, in kB; its memory.
         ("banks", "u1", 4),
         ("extra_ram", "u1", 128),
     ]
 )
-"""The state between two frames: 373 bytes, little-endian, without gaps."""
+"""The state between two frames: 374 bytes, little-endian, without gaps."""
 
 MACHINE = np.dtype(
     [
