@@ -208,7 +208,8 @@ def test_damaged_machine_code_is_made_anew(tmp_path):
 def test_machine_code_is_for_this_program_this_processor_and_this_llvm(tmp_path, monkeypatch):
     assert [made(tmp_path), made(tmp_path)] == [False, True]
     for owner, name, value in (
-        (machine_code, "LEVEL", 2),
+        (machine_code, "CODE_LEVEL", 1),
+        (machine_code, "PASSES", machine_code.PASSES[:2]),
         (machine_code.llvmlite, "__version__", "0.0.0"),
         (machine_code.llvm, "get_host_cpu_name", lambda: "x86-64"),
         (machine_code.llvm, "get_host_cpu_features", lambda: SimpleNamespace(flatten=str)),

@@ -9,9 +9,9 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-import ale_start
 import numpy as np
 import pytest
+from ale_start import read_numbers
 from programs import END_FRAME, FALSE, NO_PADDLE, TRUE, Pair, assemble, delay, lines
 
 from pixelpong.atari import banks, console
@@ -21,13 +21,13 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory) -> Pair:
-    return Pair(tmp_path_factory.mktemp("code"))
+def pair() -> Pair:
+    return Pair()
 
 
 def memory_after(pair: Pair, state: bytes) -> list[int]:
     after, _ = pair.run_ale(state)
-    return ale_start.read_numbers(after)["ram"]
+    return read_numbers(after)["ram"]
 
 
 # Decimal arithmetic.
@@ -69,7 +69,7 @@ STORE = assemble(
 )
 """What stores all registers and flags, then ends the frame without a halt: cycles are counted."""
 
-NEAR = (0xE4, 0xE8, 0xEF, 0x06, 0x0A, 0x1B, 0x05, 0x0C)
+NEAR = (0xE4, 0xE8, 0xEF, 0x06, 0x0A, 0x1B, 0x05, 0x0C, 0x31, 0x7D)
 FAR_AWAY = (
     0x00E4, 0x01EA, 0x00EF, 0xF0FF, 0xF3E3, 0x1402, 0x0006, 0x000A, 0x0108, 0x0F0C, 0x0284, 0x0280,
     0x10FE, 0x0281,
@@ -143,6 +143,19 @@ def test_each_opcode_does_what_it_does_on_ale(pair, times):
             yield (f"{code:02X}", OPCODES[code], number), pair.state(b"", base, **given)
 
     pair.compare(cases(), 244 * times)
+
+
+def test_arr_rotates_decimals_as_ale_does(pair):
+    """All values and carries, with D and without."""
+
+    def cases() -> Iterator[tuple[Any, bytes]]:
+        for value, carry, decimal in itertools.product(range(256), (0, 1), (0, 1)):
+            flags = 0x30 | decimal << 3 | carry
+            program = f"LDA imm {flags:02X}; PHA; PLP; LDA imm FF; ARR imm {value:02X};"
+            program = assemble(program + "STA zp E0; PHP; CLD") + END_FRAME
+            yield (value, carry, decimal), pair.state(program, s=0xF8)
+
+    pair.compare(cases(), 1024)
 
 
 def test_a_jump_through_a_pages_last_byte_stays_in_the_page(pair):
@@ -235,21 +248,21 @@ _BASES = (0x1000, 0x3000, 0xD000, 0xF000)
 
 
 @pytest.mark.parametrize("name", SCHEMES)
-def test_banks_switch_as_ales_do(tmp_path, name):
+def test_banks_switch_as_ales_do(name):
     """A read or write of each of the last 64 addresses, then nine bytes of ROM or of its memory."""
-    pair = Pair(tmp_path, name)
-    assert (pair.cartridge.scheme, pair.cartridge.has_ram) == SCHEMES[name]
+    pair = Pair(name)
+    assert (pair.banked.scheme, pair.banked.has_ram) == SCHEMES[name]
     rng, seen = np.random.default_rng(1), set()
 
     def cases() -> Iterator[tuple[Any, bytes]]:
         for address, verb, high in itertools.product(range(0xFC0, 0x1000), ("LDA", "STA"), _BASES):
             program = b""
-            if pair.cartridge.scheme == banks.QUARTERS:  # which ALE's states do not restore
+            if pair.banked.scheme == banks.QUARTERS:  # which ALE's states do not restore
                 spots = [0x1FE0 + 8 * k + int(rng.integers(8)) for k in range(3)]
                 program = assemble("".join(f"LDA abs {spot:04X};" for spot in spots))
             program += assemble(f"LDA imm 5A; {verb} abs {high | address:04X}")
             places = rng.integers(0, 0xFC0, 9)
-            if pair.cartridge.has_ram:
+            if pair.banked.has_ram:
                 places[:3] = rng.integers(0, 0x100, 3)
             for k, place in enumerate(places.tolist()):
                 base = int(rng.choice(_BASES))
@@ -257,7 +270,7 @@ def test_banks_switch_as_ales_do(tmp_path, name):
             state = pair.state(program + END_FRAME)
             seen.add(bytes(memory_after(pair, state)[0x70:0x79]))
             yield (hex(address), verb, hex(high)), state
-        for place in range(0, 256 * pair.cartridge.has_ram, 3):  # its memory
+        for place in range(0, 256 * pair.banked.has_ram, 3):  # its memory
             other = place + 1 & 255
             program = assemble(
                 f"LDA imm 5A; STA abs {0x1000 | place:04X}; LDA abs {0x1000 | place ^ 0x80:04X};"
@@ -285,13 +298,13 @@ def read_inputs(vblank: int = 2) -> bytes:
 def inputs(pair: Pair, state: bytes, action: int = 0) -> list[int]:
     """What such a program reads from SWCHA, SWCHB, INPT0 … INPT5 on ALE while an action is held."""
     after, _ = pair.run_ale(state, action=action)
-    return ale_start.read_numbers(after)["ram"][0x70:0x78]
+    return read_numbers(after)["ram"][0x70:0x78]
 
 
 @pytest.mark.parametrize(("name", "is_right"), [("othello", False), ("surround", True)])
-def test_a_joystick_is_four_bits_and_a_button(tmp_path, name, is_right):
+def test_a_joystick_is_four_bits_and_a_button(name, is_right):
     """ALE's 18 actions in the left port, or in the right one; a port without one reads 1s."""
-    pair = Pair(tmp_path, name)
+    pair = Pair(name)
     pushed = "_ F U R L D UR UL DR DL UF RF LF DF URF ULF DRF DLF"
     for action, keys in enumerate(pushed.split()):
         stick = sum(0x10 << "UDLR".index(key) for key in keys if key in "UDLR")
@@ -303,10 +316,10 @@ def test_a_joystick_is_four_bits_and_a_button(tmp_path, name, is_right):
         assert inputs(pair, state, action) == [0xFF - stick, 0x3F, 0, 0, 0, 0, *fire], keys
 
 
-def test_a_paddle_of_0_ohm_is_always_charged_and_none_never(tmp_path):
+def test_a_paddle_of_0_ohm_is_always_charged_and_none_never():
     """Pong has 0 ohm at INPT2 and INPT3, Breakout nothing: while held empty, and long after."""
     for name, others in (("pong", 0x80), ("breakout", 0)):
-        pair = Pair(tmp_path / name, name)
+        pair = Pair(name)
         for vblank, charged in ((0x82, 0), (0x02, 0x80)):
             state = pair.state(read_inputs(vblank))
             seen = inputs(pair, state)
@@ -316,9 +329,9 @@ def test_a_paddle_of_0_ohm_is_always_charged_and_none_never(tmp_path):
             assert machine["ram"][0, 0x72:0x76].tolist() == seen[2:6], (name, vblank)
 
 
-def test_a_paddle_charges_in_so_many_cycles(tmp_path):
+def test_a_paddle_charges_in_so_many_cycles():
     """Pong's paddle at some of its positions: not charged in a cycle, and in the next one."""
-    pair = Pair(tmp_path, "pong")
+    pair = Pair("pong")
     for ohm in (27_450, 50_450, 224_823, 408_823, 592_823, 767_196, 790_196):
         cycles = ohm * 1904 // 100_000
         for late in (-1, 0, 1, 2):

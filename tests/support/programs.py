@@ -139,7 +139,7 @@ def load_ale(path: Path) -> Any:
 class Pair:
     """ALE and our machine with the same cartridge, whose code only runs if a program calls it."""
 
-    def __init__(self, folder: Path, name: str = "othello") -> None:
+    def __init__(self, name: str = "othello") -> None:
         """Load a cartridge by its name in ale-py; compile our machine for it, and link them.
 
         In "othello", the vector of BRK is an address in memory, B0, so a program can follow it.
@@ -158,10 +158,10 @@ class Pair:
         self.banked, self.rows = self.cartridge.banked(self.rom), self.cartridge.rows
         programs = build.make_game(self.cartridge, self.banked, []), build.make_console()
         sources = [
-            Source(text.encode(), lambda text=text: text, has_few_passes=True)
+            Source(text.encode(), lambda text=text: text)
             for text in (each.to_ir() for each in programs)
         ]
-        code = NativeCode(sources, folder)
+        code = NativeCode(sources)
         play = machines.function_of(code, "play", 1)
         self.play_frame = lambda machine: play(machine, 1)
 

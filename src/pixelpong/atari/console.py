@@ -156,10 +156,10 @@ def push(m: Machine, t: Int, s: Int, value: Int) -> Int:
 
 @inline
 def pull_first(m: Machine, t: Int, s: Int, opcode: Int) -> Int:
-    """Pull an instruction's first byte, at `s`; the processor reads the one below it before."""
+    """Pull an instruction's first byte, at `s`; the byte below it was read before."""
     if s & 0x80:
         return m.ram[s & 127]
-    return read_tia(m, t, s, m.ram[127] if s == 0 else read_tia(m, t, s - 1, opcode))
+    return read_tia(m, t, s, opcode if s else m.ram[127])
 
 
 @inline

@@ -383,7 +383,8 @@ def paint(m: Machine, row: Int, x0: Int, x1: Int, count: Int) -> None:
                 pixels = m.mask[o] & where
                 blend(m.picture, at, pixels, m.shades[colour_of(m, o, 0) | m.is_grey])
                 if o == PLAYFIELD and is_score(m):
-                    blend(m.picture, at, pixels & ~_LEFT_HALF, m.shades[colour_of(m, o, 1) | m.is_grey])
+                    shade = m.shades[colour_of(m, o, 1) | m.is_grey]
+                    blend(m.picture, at, pixels & ~_LEFT_HALF, shade)
     for k in range(1, count):
         copy(m.picture, at + k * WIDTH, at, WIDTH)
     if m.blanks != 0 and x0 < 8:  # in the first row only

@@ -105,7 +105,7 @@ class Game:
         def make_ir() -> str:
             return build.make_game(self.cartridge, self._banked, entries).to_ir()
 
-        return Source(self._key(f"linked {entries}"), make_ir, has_few_passes=True)
+        return Source(self._key(f"linked {entries}"), make_ir)
 
     def _load(self, *sources: Source) -> NativeCode:
         return NativeCode(sources, self._folder, self._warn)
@@ -156,7 +156,7 @@ class Game:
 
 def _console() -> Source:
     """The console and the interpreter, for all cartridges."""
-    return Source(_hash(b"", "console"), lambda: build.make_console().to_ir(), has_few_passes=True)
+    return Source(_hash(b"", "console"), lambda: build.make_console().to_ir())
 
 
 def _hash(rom: bytes, form: str, *modules: Path) -> bytes:

@@ -40,6 +40,7 @@ def lower_modules(
     A function of a later module replaces one of an earlier module that has its name. Names in
     `outside` are not the modules', but another program's.
     """
+    program.exported.update(exports)
     functions: dict[str, FunctionType] = {}
     for module in modules:
         names = vars(module)
@@ -83,7 +84,7 @@ class Lowering(ir.Expressions):
         listed = ", ".join(f"{kind} noundef %{each}" for each, kind in parameters.items())
         is_shared = program.is_linked and attribute != "alwaysinline"
         linkage = "" if is_exported or is_shared else "internal "
-        symbol = name if is_exported else program.symbol(name)
+        symbol = program.symbol(name)
         self._head = f"define {linkage}{self._result} @{symbol}({listed}) nounwind {attribute} {{"
         self._pointers = {each for each, kind in parameters.items() if kind == POINTER}
         for each, kind in parameters.items():

@@ -19,9 +19,19 @@ import llvmlite.binding as llvm
 
 from pixelpong.atari.cache import cache_folder, keep, read_kept
 
-# LLVM's optimization levels for the IR and for the machine code. A higher level costs more time at
-# the first use than it gains: docs/log.md.
-LEVEL, CODE_LEVEL = 1, 2
+# LLVM's optimization level for the machine code.
+CODE_LEVEL = 2
+# The passes over the IR without which code is slow. All of LLVM's level 1 take five times as long,
+# and the code is not faster.
+PASSES = (
+    "always_inliner",
+    "sroa",
+    "sccp",
+    "simplify_cfg",
+    "instruction_combine",
+    "simplify_cfg",
+    "dead_store_elimination",
+)
 
 # One thread at a time: the second one then finds the code in the cache, LLVM's linking is not
 # thread-safe, and neither is CPython 3.11's parser ("AST constructor recursion depth mismatch").
@@ -33,9 +43,6 @@ class Source(NamedTuple):
 
     key: bytes  # identifies everything that the IR depends on
     make_ir: Callable[[], str]
-    # Only the passes run without which code is slow. They take a fifth of LEVEL's time; what is
-    # long because it was translated, and has little to inline, gains nothing from the others.
-    has_few_passes: bool = False
 
 
 class NativeCode:
@@ -99,9 +106,8 @@ class _Compiler:
 
     def name_of(self, source: Source) -> str:
         """A name derived from all that the machine code depends on."""
-        passes = "few" if source.has_few_passes else str(LEVEL)
         parts = (source.key.hex(), llvmlite.__version__, self.triple, self._processor)
-        text = "\n".join((*parts, self._features, passes))
+        text = "\n".join((*parts, self._features, str(CODE_LEVEL), *PASSES))
         return hashlib.sha256(text.encode()).hexdigest()[:40]
 
     def compile(self, source: Source) -> bytes:
@@ -109,22 +115,10 @@ class _Compiler:
         module = llvm.parse_assembly(source.make_ir())
         module.triple, module.data_layout = self.triple, str(self.target.target_data)
         module.verify()
-        tuning = llvm.create_pipeline_tuning_options(LEVEL)
-        tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_unrolling = False
-        builder = llvm.create_pass_builder(self.target, tuning)
-        passes = _few_passes() if source.has_few_passes else builder.getModulePassManager()
-        passes.run(module, builder)
+        tuning = llvm.create_pipeline_tuning_options()
+        passes = llvm.create_new_module_pass_manager()
+        for name in PASSES:
+            getattr(passes, f"add_{name}_pass")()
+        passes.run(module, llvm.create_pass_builder(self.target, tuning))
         code: bytes = self.target.emit_object(module)
         return code
-
-
-def _few_passes() -> Any:
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_always_inliner_pass()
-    passes.add_sroa_pass()
-    passes.add_sccp_pass()
-    passes.add_simplify_cfg_pass()
-    passes.add_instruction_combine_pass()
-    passes.add_simplify_cfg_pass()
-    passes.add_dead_store_elimination_pass()
-    return passes

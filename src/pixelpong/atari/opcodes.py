@@ -5,7 +5,7 @@ It has three registers of eight bits (A, X, Y), a stack pointer, a program count
 up to two more; its addressing mode says how these give the operand.
 
 Most undocumented instructions do what two documented ones do. Twelve opcodes are none: they halt
-the processor for ever (02, 12 … 92, B2, D2, F2).
+the processor for ever (02, 12 … 72, 92, B2, D2, F2).
 Source: MCS6500 Family Programming Manual (MOS, 1976); for the undocumented ones ALE, measured
 (``tests/atari/test_rules_measured.py``).
 """
