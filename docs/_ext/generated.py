@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -19,10 +21,13 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from pixelpong.atari import cartridges
 from pixelpong.config import OPTIONS, Option
 from pixelpong.config.presets import load_preset, preset_names
 from pixelpong.config.protocols import PROTOCOLS
 from pixelpong.faces import cli
+
+RECORD = Path(__file__).parents[2] / "benchmarks" / "games.json"
 
 
 def describe_options() -> str:
@@ -82,6 +87,37 @@ def describe_commands() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def describe_games() -> str:
+    """A table of the cartridges: what was compared with ALE, and what is not covered."""
+    found = json.loads(RECORD.read_text("utf-8"))["games"]
+    rows = [
+        (f"`{name}`", line.get("scheme", "–"), *_describe_game(line, found.get(name)))
+        for name, line in cartridges.facts().items()
+    ]
+    head = ("Game", "Banks", "Starts", "Frames", "Pictures", "Different ones", "Poked", "Result")
+    return _table(head, rows) + "\n"
+
+
+def _describe_game(line: dict[str, Any], found: dict[str, Any] | None) -> tuple[str, ...]:
+    reason = line.get("not_covered", "")
+    if found is None:
+        return "–", "–", "–", "–", "–", f"not covered: {reason}"
+    poked = found["poked"]
+    ended = poked.get("stops", 0) + poked.get("differences", 0)
+    counts = [f"{found.get(key, 0):,}" for key in ("starts", "frames", "pictures")]
+    result = "memory equal" if found.get("wrong_pictures") else "equal"
+    if reason:
+        result = f"not covered: {reason}"
+    elif "pictures" in line:
+        result = f"memory equal; {line['pictures']}"
+    return (
+        *counts,
+        f"{found.get('wrong_pictures', 0):,}",
+        f"{poked.get('frames', 0):,}, switched on again {ended} times",
+        result,
+    )
+
+
 def _spell(value: Any) -> str:
     """A value as it stands in a TOML file; a dash for none."""
     if value is None:
@@ -115,6 +151,7 @@ DIRECTIVES = {
     "options": describe_options,
     "protocols": describe_protocols,
     "commands": describe_commands,
+    "games": describe_games,
 }
 
 

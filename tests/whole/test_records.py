@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from pixelpong.atari import cartridges
 from pixelpong.config import BUDGET, Config, differences
 from pixelpong.config.presets import load_preset
 from pixelpong.faces.api import sweep
@@ -151,6 +152,28 @@ def test_the_other_records_have_the_options_of_their_commands():
     options = options_of("plateau.json")
     record = RECORDS["plateau.json"]
     assert (options.agent, options.points) == (record["agent"], record["lost"])
+
+
+def test_the_games_are_all_that_the_machine_can_play_with_the_frames_of_the_command():
+    record, options = RECORDS["games.json"], options_of("games.json")
+    assert options.names == []
+    assert options.frames == record["frames"]
+    listed = {
+        name for name, line in cartridges.facts().items() if line.get("scheme") not in (None, "DPC")
+    }
+    assert record["games"].keys() == listed
+    for name, found in record["games"].items():
+        if name not in cartridges.not_covered():
+            assert found["frames"] == 3 * record["frames"] == 3 * found["poked"]["frames"], name
+
+
+def test_what_differs_in_memory_is_refused_and_in_pictures_is_said():
+    differ = {name for name, it in RECORDS["games.json"]["games"].items() if it.get("differences")}
+    assert differ <= cartridges.not_covered().keys()
+    wrong = {name for name, it in RECORDS["games.json"]["games"].items() if "wrong_pictures" in it}
+    noted = {name for name, line in cartridges.facts().items() if "pictures" in line}
+    assert wrong <= noted | cartridges.not_covered().keys()
+    assert len(RECORDS["games.json"]["games"]) - len(differ) >= 101
 
 
 def test_ppo_in_pytorch_has_the_options_of_its_command():
