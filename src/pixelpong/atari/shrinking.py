@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.atari.machine import WIDTH
-from pixelpong.atari.native import NativeCode
+from pixelpong.atari.native import NativeCode, Source
 
 LANES = 8  # pixels of the small picture that are computed at once
 _ROUNDING = np.float32(1 << 23)  # added to a number in [0, 256), it leaves no bits for a fraction
@@ -56,7 +56,7 @@ class Shrinking:
         parts = (*columns, *rows)
         form = b"".join(repr(each.shape).encode() + each.tobytes() for each in parts)
         key = hashlib.sha256(form + Path(__file__).read_bytes()).digest()
-        self._code = NativeCode(key, lambda: make_ir(columns, rows), folder)
+        self._code = NativeCode([Source(key, lambda: make_ir(columns, rows))], folder)
         self.address = self._code.address("shrink")
         self.scratch_size = (int(rows.sources.max()) + 1) * _stride(columns)
 
