@@ -147,6 +147,18 @@ def test_a_library_is_imported_in_one_place_only():
         assert all(user.startswith(places) for user in users), (library, users)
 
 
+def test_the_machine_imports_nothing_of_the_package_but_its_errors():
+    """So that it can become a distribution of its own, and knows no game."""
+    own = {name for name in PATHS if name.startswith("atari/")}
+    known = set.union(*(imports_of(PATHS[name]) for name in own))
+    outside = {
+        each for each in known
+        if each.split(".")[0] == "pixelpong" and not each.startswith("pixelpong.atari")
+    }  # fmt: skip
+    assert len(own) > 20
+    assert all(each.startswith("pixelpong.errors") for each in outside), outside
+
+
 def test_engines_know_no_policy_and_no_emulator():
     known = set.union(*(imports_of(path) for name, path in PATHS.items() if "engines/" in name))
     assert "pixelpong.config" in known
