@@ -12,7 +12,6 @@ AtariVectorEnv, and of ours without pictures, with two drawn, and whole. Prints 
 from __future__ import annotations
 
 import argparse
-import ctypes
 import sys
 import time
 from collections.abc import Callable
@@ -23,10 +22,13 @@ from ale_py.vector_env import AtariVectorEnv
 from numba import njit
 from records import made_by, to_text
 
+from pixelpong.atari.cartridges import cartridge
+from pixelpong.atari.game import Game
 from pixelpong.atari.machine import DRAW_NOTHING, DRAW_PICTURE, FRAME_DONE, MACHINE, STATE
-from pixelpong.env.games import NativeGame, load_ale
+from pixelpong.atari.roms import read_rom
+from pixelpong.atari.starting import start
 from pixelpong.faces.envs.picture import GREYS, make_shrinking
-from pixelpong.kernels.intrinsics import call_shrink
+from pixelpong.kernels.intrinsics import call_play_frames, call_shrink
 
 NAMES = (
     "breakout", "pong", "space_invaders", "ms_pacman", "qbert", "seaquest", "freeway",
@@ -39,27 +41,20 @@ SIZE = STATE.itemsize
 
 
 @njit(nogil=True, error_model="numpy")
-def step_all(games, inputs, actions, view, what):
-    """Step each game; return how many frames stopped with something not covered."""
-    (play, states, machines, records), (swcha, fire, turns, ends) = games, inputs
+def step_all(games, actions, view, what):
+    """Step each game with its action; return how many stopped with something not covered."""
+    play, states, machines, held = games
     stacks, newest, pictures, shrink, scratch = view
+    draws = DRAW_NOTHING if what == MACHINES else DRAW_PICTURE
     stops = 0
     for i in range(len(states)):
-        machines[0, :SIZE] = states[i]
-        for k in range(FRAMES):
-            which = np.int64(k == FRAMES - 1)
-            if which:
-                machines[1, :SIZE] = machines[0, :SIZE]
-            m, action = records[which, 0], actions[i]
-            m.swcha = swcha[action]
-            for j in range(2):
-                m.fire[j] = fire[action, j]
-            for j in range(4):
-                if turns[action, j]:
-                    m.resistance[j] = min(max(m.resistance[j] + turns[action, j], ends[0]), ends[1])
-            m.draws = DRAW_PICTURE if what and k >= FRAMES - 2 else DRAW_NOTHING
-            stops += play(machines[which].ctypes.data, 1) != FRAME_DONE
-        states[i] = machines[1, :SIZE]
+        held[:] = actions[i]
+        for which, count in enumerate((FRAMES - 1, 1)):
+            machines[which, :SIZE] = states[i]
+            address = machines[which].ctypes.data
+            stop = call_play_frames(play, address, held.ctypes.data, count, draws)[0]
+            stops += stop != FRAME_DONE
+            states[i] = machines[which, :SIZE]
         if what == ALL:
             newest[i] = (newest[i] + 1) % STACK
             out = stacks[i, newest[i]].ctypes.data
@@ -71,40 +66,25 @@ class Bare:
     """Our games."""
 
     def __init__(self, name: str, num_envs: int) -> None:
-        """Begin a game in each."""
-        self._game = game = NativeGame(name)  # keeps the machine code alive
-        start: Any = game.start.copy()
-        game.make_controller().press(start[0], 0)
-        start["shades"] = GREYS
-        self.machines = np.repeat(start, 2).view(np.uint8).reshape(2, -1)
+        """Begin a game in each, as AtariVectorEnv does: with the second start after loading."""
+        about = cartridge(name)
+        self._game = game = Game(about, read_rom(about))  # keeps the machine code alive
+        begin: Any = start(game, 1, start(game)["ram"].tobytes())
+        begin["shades"] = GREYS
+        self.machines = np.repeat(begin, 2).view(np.uint8).reshape(2, -1)
         self.start = self.machines[0, :SIZE].copy()
         self.states = np.repeat(self.start[None], num_envs, 0)
         self.stacks = np.zeros((num_envs, STACK, HEIGHT, WIDTH), np.uint8)
         self.newest = np.zeros(num_envs, np.int64)
-        play = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32)(
-            game.code.address("play")
-        )
         pictures = [each.ctypes.data + MACHINE.fields["picture"][1] for each in self.machines]
-        shrinking = make_shrinking(HEIGHT, WIDTH, game.rows)
+        self._shrinking = shrinking = make_shrinking(HEIGHT, WIDTH, about.rows)
         scratch = np.zeros(shrinking.scratch_size, np.float32)
-        self._games = play, self.states, self.machines, self.machines.view(MACHINE)
-        self._inputs = list_inputs(game, start)
+        self._games = game.address, self.states, self.machines, np.zeros(FRAMES, np.uint8)
         self._view = self.stacks, self.newest, np.array(pictures), shrinking.address, scratch
 
     def step(self, actions: Any, what: int = ALL) -> int:
         """Step with actions of the console, [N]."""
-        return step_all(self._games, self._inputs, actions, self._view, what)
-
-
-def list_inputs(game: NativeGame, start: Any) -> tuple[Any, ...]:
-    """What each of the console's actions does to the inputs, and the ends of a paddle's turn."""
-    pressed = np.repeat(start, 18)
-    for action, m in enumerate(pressed):
-        controller = game.make_controller()
-        controller.press(m, action)
-    turns = pressed["resistance"].astype(np.int64) - start["resistance"]
-    ends = np.array([controller.lowest, controller.highest])
-    return pressed["swcha"].copy(), pressed["fire"].copy(), turns, ends
+        return step_all(self._games, actions, self._view, what)
 
 
 def make_theirs(name: str, num_envs: int) -> Any:
@@ -141,7 +121,7 @@ def took(play: Callable[[], None]) -> float:
 
 def measure(name: str, rounds: int, steps: int) -> dict[str, Any]:
     """A row of the report."""
-    numbers = np.array([each.value for each in load_ale(name).getMinimalActionSet()])
+    numbers = np.array(cartridge(name).actions)
     compared, equal = compare(name, numbers, 300)
     ours, theirs, rng = Bare(name, NUM_ENVS), make_theirs(name, NUM_ENVS), np.random.default_rng(1)
     theirs.reset(seed=0)

@@ -32,10 +32,10 @@ import numpy as np
 from records import made_by, to_text
 from threadpoolctl import threadpool_limits
 
-from pixelpong.env.field import DRAW_FIELD
 from pixelpong.config.presets import load_preset
 from pixelpong.engines import Engine
 from pixelpong.engines.threads import ThreadEngine
+from pixelpong.env.field import DRAW_FIELD
 from pixelpong.env.native import NativeConsole
 from pixelpong.env.preprocess import difference, preprocess
 from pixelpong.env.rom import rom_path

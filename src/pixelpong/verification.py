@@ -16,11 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from pixelpong.atari.cartridges import cartridge
+from pixelpong.atari.game import Game
 from pixelpong.atari.machine import DRAW_PICTURE
+from pixelpong.atari.roms import read_rom
 from pixelpong.config import Config
 from pixelpong.engines import never
+from pixelpong.env.lockstep import STYLES, Comparison, Lockstep, load_ale
 from pixelpong.env.native import NativeConsole
-from pixelpong.env.rom import rom_path
 from pixelpong.errors import Interrupted, number_of
 from pixelpong.loop import train
 from pixelpong.run.arrays import fingerprint
@@ -36,13 +39,7 @@ def compare_with_ale(seed: int, frames: int = NUM_FRAMES) -> int | None:
 
     Memory, reward and picture are compared.
     """
-    import ale_py
-
-    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-    ale = ale_py.ALEInterface()
-    ale.setFloat("repeat_action_probability", 0.0)
-    ale.setInt("frame_skip", 1)
-    ale.loadROM(rom_path())
+    ale = load_ale("pong")
     ale.reset_game()
     actions, console = ale.getMinimalActionSet(), NativeConsole()
     choices = make_rng(seed, "play").integers(len(actions), size=1 + frames // 8).repeat(8)
@@ -58,6 +55,20 @@ def compare_with_ale(seed: int, frames: int = NUM_FRAMES) -> int | None:
         if is_over:
             break
     return None
+
+
+def load_game(name: str, *, allow_inexact: bool = False) -> Game:
+    """Compile a game, or take it from the cache."""
+    facts = cartridge(name, allow_inexact=allow_inexact)
+    return Game(facts, read_rom(facts))
+
+
+def compare_game(name: str, seed: int, frames: int = NUM_FRAMES) -> Comparison:
+    """Play a game here and on ALE with three kinds of actions, `frames` of each."""
+    lockstep = Lockstep(load_game(name), picture_every=1)
+    for number, style in enumerate(STYLES):
+        lockstep.play(style, frames, make_rng(seed, "play", number))
+    return lockstep.found
 
 
 def compare_ways(

@@ -185,10 +185,17 @@ def pictures():
         writes = [(100, cycle, register, 0xFF) for register in (r.PF0, r.PF1, r.PF2)]
         first = 3 * cycle + delay - 68
         yield {}, {}, writes, {100: {0x0E: bars(WIDTH - first, first)}}
-    # In the score each half has its player's colour; in front, its own.
+    # In the score each half has its player's colour; in front too, if there is nothing else.
     halves = {0x36: bars(32, 16), 0xC8: bars(32, 96), 0x0E: []}
     yield {"PF1": 0xFF, "CTRLPF": 2}, {}, [], {100: halves}
-    yield {"PF1": 0xFF, "CTRLPF": 6}, {}, [], {100: {0x36: [], 0xC8: [], 0x0E: bars(32, 16, 96)}}
+    yield {"PF1": 0xFF, "CTRLPF": 6}, {}, [], {100: halves}
+    own = {0xC8: [], 0x0E: bars(1, 1) + bars(32, 16, 96)}
+    yield {"PF1": 0xFF, "CTRLPF": 6, "ENABL": 2}, {"ball": 1}, [], {100: own}
+    # There, each half is in front of the other player, and of the ball.
+    hidden = {0x36: bars(32, 16), 0xC8: bars(32, 96), 0x0E: bars(1, 2)}
+    yield {"PF1": 0xFF, "CTRLPF": 2, "GRP1": 0xFF}, {"player1": 20}, [], {100: halves}
+    yield {"PF1": 0xFF, "CTRLPF": 2, "ENABL": 2}, {"ball": 20}, [], {100: halves}
+    yield {"PF1": 0xFF, "CTRLPF": 2, "ENABL": 2}, {"ball": 2}, [], {100: hidden}
     # Which object hides which.
     for switches, columns in ((0, bars(8, 20)), (4, []), (6, [])):
         registers = {"PF1": 0xFF, "CTRLPF": switches, "GRP0": 0xFF}

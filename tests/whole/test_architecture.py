@@ -38,7 +38,7 @@ TIMED = ("play.player", "learners", "env.native")
 """They time what they do, and nothing that reaches the parameters depends on it."""
 
 FENCES = {
-    "ale_py": ("verification.py", "env/gym.py"),
+    "ale_py": ("verification.py", "env/gym.py", "env/lockstep.py"),
     "numba": ("kernels/", "compiling.py"),
     "llvmlite": ("kernels/", "atari/native.py"),
     "rich": ("faces/display.py", "faces/live.py"),

@@ -11,12 +11,52 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pixelpong.atari.banks import LINE, NONE, QUARTERS, WHOLE
-from pixelpong.atari.disassembly import BankedRom
-from pixelpong.atari.machine import MACHINE, MAX_LINES, ROWS, TOP
+from pixelpong.atari.disassembly import BankedRom, read_vector
+from pixelpong.atari.machine import (
+    MACHINE,
+    MAX_LINES,
+    NO_PADDLE,
+    PADDLE_HIGHEST,
+    PADDLE_LOWEST,
+    ROWS,
+    TOP,
+    make_machine,
+)
+from pixelpong.atari.playing import JOYSTICK, PADDLE, RIGHT_JOYSTICK
 
 _SCHEMES = {"2K": NONE, "4K": NONE, "F8": WHOLE, "F6": WHOLE, "E0": QUARTERS, "FE": LINE}
+# The parts of the ROM that a cartridge shows when it is switched on, in kB.
+_FIRST_BANKS = {"F8": (4, 5, 6, 7), "F6": (0, 1, 2, 3), "E0": (4, 5, 6, 7)}
+
+
+@dataclass(frozen=True)
+class Controls:
+    """What is plugged into the console: the constants of `pixelpong.atari.playing.press`."""
+
+    kind: int = JOYSTICK
+    turned: int = 0  # the paddle that the player turns
+    others: int = NO_PADDLE  # resistance in ohm of the paddles in the second port
+
+
+CONTROLS = {
+    "joystick": Controls(),
+    "joystick on the right": Controls(RIGHT_JOYSTICK),
+    "paddles": Controls(PADDLE, others=0),
+    "paddles swapped": Controls(PADDLE, turned=1, others=0),
+    "paddles and joystick": Controls(PADDLE),
+}
+
+
+@dataclass(frozen=True)
+class Select:
+    """How a game on the cartridge is chosen: SELECT is pressed until memory has these values."""
+
+    frames: int  # of each press
+    until: Mapping[int, int]  # by address, from 0 on
+    first: int = 0  # frames of a press before the others
 
 
 @dataclass(frozen=True)
@@ -29,7 +69,17 @@ class Cartridge:
     top: int = TOP  # the line of the first row of its picture
     rows: int = ROWS
     max_lines: int = MAX_LINES
+    palette: str = "NTSC"  # or PAL
     has_combs: bool = True  # whether HMOVE blanks pixels
+    controls: str = "joystick"  # one of CONTROLS
+    highest_ohm: int = PADDLE_HIGHEST
+    actions: tuple[int, ...] = tuple(range(18))  # those that do something in the game
+    legal_actions: tuple[int, ...] = tuple(range(18))
+    # How a game starts, see `pixelpong.atari.starting`.
+    reset_frames: int = 12  # for which RESET is held
+    select: Select | None = None
+    wait_frames: int = 0  # in which nothing is pressed, before the last RESET
+    start_actions: tuple[tuple[int, int], ...] = ()  # an action, and for how many frames
     # For a cartridge that is compiled as one module, with typed functions of its own: places of
     # code that is reached by jumps through memory; modules whose functions replace the machine's;
     # code by place in the ROM that is added in front of an instruction; constants; the record.
@@ -45,6 +95,7 @@ class Cartridge:
 
     def all_constants(self, rom: BankedRom) -> dict[str, int]:
         """The constants of the machine's modules that this cartridge gives."""
+        controls = CONTROLS[self.controls]
         return {
             "SCHEME": rom.scheme,
             "ROM_SIZE": len(rom.content),
@@ -54,5 +105,21 @@ class Cartridge:
             "ROWS": self.rows,
             "MAX_LINES": self.max_lines,
             "HAS_COMBS": int(self.has_combs),
+            "CONTROLS": controls.kind,
+            "TURNED": controls.turned,
+            "HIGHEST_OHM": self.highest_ohm,
             **self.constants,
         }
+
+    def power_on(self, rom: bytes) -> NDArray[np.void]:
+        """A machine that has just been switched on, with empty memory: [1] of its record."""
+        machine: Any = make_machine(self.record)
+        machine["s"], machine["p"] = 0xFF, 0x30
+        machine["swcha"], machine["swchb"], machine["fire"] = 0xFF, 0x3F, 0x80
+        controls = CONTROLS[self.controls]
+        middle = (PADDLE_LOWEST + self.highest_ohm) // 2 if controls.kind == PADDLE else NO_PADDLE
+        machine["resistance"] = [middle, middle, controls.others, controls.others]
+        machine["banks"] = banks = _FIRST_BANKS.get(self.scheme[:2], (0,) * 4)
+        last = 1024 * banks[3] if any(banks) else min(len(rom), 4096) - 1024
+        machine["pc"] = read_vector(rom, last + 0x3FC)
+        return machine

@@ -21,22 +21,26 @@ from __future__ import annotations
 from pixelpong.atari.banks import read_cartridge, write_cartridge
 from pixelpong.atari.drawing import ALL_LATCHES, draw_to, objects_of
 from pixelpong.atari.machine import (
+    ASIDE,
     FAR,
     FRAME_DONE,
     INSTRUCTIONS,
+    MAX_LINES,
     ROWS,
+    STATE_SIZE,
     TOO_MANY,
     TOP,
 )
 from pixelpong.atari.registers import ALL_OBJECTS, CLOCKS, CTRLPF, STALE
 from pixelpong.atari.tia import read_tia, write_tia
-from pixelpong.atari.typed import Int, Machine, inline
+from pixelpong.atari.typed import Int, Machine, copy, inline
 
 # For TIM1T, TIM8T, TIM64T, T1024T: the timer counts down once every 1 << shift cycles.
 _TIMER_SHIFTS = (0, 3, 6, 10)
 # Cycles to charge a capacitor: 1.6 · 10 nF · 1.19 MHz, as a fraction. Source: ALE.
 _CYCLES_PER_OHM = (1904, 100_000)
 _MOST_OHM = 1_000_000  # more is no paddle at all
+AMERICAN_LINES = 290  # of the longest frame
 _LONG_AGO = 100  # cycles after which it does not matter how long ago HMOVE was
 
 
@@ -122,10 +126,20 @@ def subtract_decimals(a: Int, r: Int, c: Int) -> Int:
     w = (a >> 4) * 10 + (a & 15) - (r >> 4) * 10 - (r & 15) - 1 + c
     if w < 0:
         w += 100
-    w = w & 255
-    w = w % 100 // 10 << 4 | w % 10
+    if w < 0:  # of digits above 9: its byte is read as such digits
+        w = (w >> 4 & 15) * 10 + (w & 15)
+    else:
+        w = w % 100 // 10 << 4 | w % 10
     carry = a >= r + 1 - c
     return w | carry << 8 | ((a ^ w) & (w ^ r)) >> 7 << 9
+
+
+def rotate_decimals(a: Int, c: Int) -> Int:
+    """Rotate two digits to the right, through a carry, as ARR does: it corrects those above 4."""
+    w = a >> 1 | c << 7
+    carry = (a >> 4) + (a >> 4 & 1) > 5
+    low = w + 6 * ((a & 15) + (a & 1) > 5) & 15
+    return w + 0x60 * carry & 0xF0 | low | carry << 8 | ((a ^ w) >> 6 & 1) << 9
 
 
 # The stack, which is a part of the first 256 bytes: memory, or below 0x80 the TIA.
@@ -141,11 +155,19 @@ def push(m: Machine, t: Int, s: Int, value: Int) -> Int:
 
 
 @inline
-def pull(m: Machine, t: Int, s: Int) -> Int:
-    """Pull the byte at `s`; before it, the bus has the byte below it."""
+def pull_first(m: Machine, t: Int, s: Int, opcode: Int) -> Int:
+    """Pull an instruction's first byte, at `s`; the byte below it was read before."""
     if s & 0x80:
         return m.ram[s & 127]
-    return read_tia(m, t, s, m.ram[127] if s == 0 else 0)
+    return read_tia(m, t, s, opcode if s else m.ram[127])
+
+
+@inline
+def pull(m: Machine, t: Int, s: Int, bus: Int) -> Int:
+    """Pull the byte at `s`."""
+    if s & 0x80:
+        return m.ram[s & 127]
+    return read_tia(m, t, s, bus)
 
 
 @inline
@@ -180,6 +202,18 @@ def begin_frame(m: Machine) -> None:
         m.charged[k] = cycles if m.resistance[k] < _MOST_OHM else FAR
 
 
+def finish_picture(m: Machine) -> None:
+    """Draw what is not drawn yet; below the end of a short frame, the picture alone goes on."""
+    bottom = CLOCKS * (TOP + ROWS)
+    draw_to(m, min(3 * m.now, bottom))
+    if m.drawn < bottom:
+        mirrors = m.mirrors
+        copy(m, ASIDE, 0, STATE_SIZE)
+        draw_to(m, bottom)
+        copy(m, 0, ASIDE, STATE_SIZE)
+        m.mirrors = mirrors
+
+
 def end_frame(m: Machine, t: Int) -> None:
     """Convert the record to the form that the next frame, or another emulator, expects."""
     m.late_mirror = m.tia[CTRLPF] & 1 ^ m.mirrors
@@ -190,6 +224,8 @@ def end_frame(m: Machine, t: Int) -> None:
     if m.stop != TOO_MANY:
         lines = t // 76 * 76
         m.begun = 0
+        if MAX_LINES > AMERICAN_LINES:
+            m.is_grey = t // 76 & 1
     m.cycle = t - lines if m.begun == 0 else 0
     m.timer_set -= lines
     m.emptied_until -= lines
@@ -216,7 +252,7 @@ def run_frame(m: Machine, counts: Int) -> None:
             run_translated(m)  # type: ignore[name-defined]
         if m.stop == 0:
             interpret(m)  # type: ignore[name-defined]
-    draw_to(m, CLOCKS * (TOP + ROWS))
+    finish_picture(m)
     end_frame(m, m.now)
     if m.stop == TOO_MANY:
         m.stop = FRAME_DONE

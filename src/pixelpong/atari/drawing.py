@@ -36,10 +36,15 @@ MIRRORED = tuple(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 _DOUBLED = tuple(sum(3 << 2 * b for b in range(8) if byte >> b & 1) for byte in range(256))
 _QUADRUPLED = tuple(sum(15 << 4 * b for b in range(8) if byte >> b & 1) for byte in range(256))
 
-# The order in which objects cover each other, by bit 2 of CTRLPF.
+# The order in which objects cover each other, by bits 1 ("score") and 2 ("front") of CTRLPF. As a
+# score, each half of the playfield is like a missile of its player; in the right half, its colour
+# is that of the objects which it covers.
+_IN_FRONT = (BALL, PLAYFIELD, PLAYER0, MISSILE0, PLAYER1, MISSILE1)
 FRONT_TO_BACK = (
     (PLAYER0, MISSILE0, PLAYER1, MISSILE1, BALL, PLAYFIELD),
-    (BALL, PLAYFIELD, PLAYER0, MISSILE0, PLAYER1, MISSILE1),
+    (PLAYER0, MISSILE0, PLAYFIELD, PLAYER1, MISSILE1, BALL),
+    _IN_FRONT,
+    _IN_FRONT,
 )
 
 _LATCHES = {
@@ -345,10 +350,16 @@ def find_collisions(m: Machine, where: Wide, latches: Int) -> None:
 
 
 @inline
+def is_score(m: Machine) -> Int:
+    """Whether each half of the playfield has a player's colour: in front, only if it is alone."""
+    control = m.tia[CTRLPF] & 6
+    return control == 2 or (control == 6 and objects_switched_on(m) == 1 << PLAYFIELD)
+
+
+@inline
 def colour_of(m: Machine, o: Int, is_right: Int) -> Int:
     """The palette index of an object in one half of the line."""
-    # "Score" mode: each half has a player's colour, unless the playfield is in front.
-    if o == PLAYFIELD and m.tia[CTRLPF] & 6 == 2:
+    if o == PLAYFIELD and is_score(m):
         return m.tia[COLUP0 + is_right]
     if o in (PLAYFIELD, BALL):
         return m.tia[COLUPF]
@@ -356,20 +367,28 @@ def colour_of(m: Machine, o: Int, is_right: Int) -> Int:
 
 
 def paint(m: Machine, row: Int, x0: Int, x1: Int, count: Int) -> None:
-    """Paint the objects into the picture from back to front, and copy equal rows."""
+    """Paint the objects into the picture from back to front, and copy equal rows.
+
+    An index whose lowest bit is set is a grey: a European television loses the colours then.
+    """
     at = row * WIDTH
     where = columns(x0, x1)
     if m.tia[VBLANK] & 2:
         fill(m.picture, at + x0, m.shades[0], x1 - x0)
     else:
-        fill(m.picture, at + x0, m.shades[m.tia[COLUBK]], x1 - x0)
+        fill(m.picture, at + x0, m.shades[m.tia[COLUBK] | m.is_grey], x1 - x0)
         for k in range(5, -1, -1):
-            o = FRONT_TO_BACK[m.tia[CTRLPF] >> 2 & 1][k]
+            o = FRONT_TO_BACK[m.tia[CTRLPF] >> 1 & 3][k]
             if m.objects >> o & 1:
                 pixels = m.mask[o] & where
-                blend(m.picture, at, pixels, m.shades[colour_of(m, o, 0)])
-                if o == PLAYFIELD and m.tia[CTRLPF] & 6 == 2:
-                    blend(m.picture, at, pixels & ~_LEFT_HALF, m.shades[colour_of(m, o, 1)])
+                blend(m.picture, at, pixels, m.shades[colour_of(m, o, 0) | m.is_grey])
+                if o == PLAYFIELD and is_score(m):
+                    blend(
+                        m.picture,
+                        at,
+                        pixels & ~_LEFT_HALF,
+                        m.shades[colour_of(m, o, 1) | m.is_grey],
+                    )
     for k in range(1, count):
         copy(m.picture, at + k * WIDTH, at, WIDTH)
     if m.blanks != 0 and x0 < 8:  # in the first row only

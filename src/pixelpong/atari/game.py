@@ -6,6 +6,7 @@ import ctypes
 import hashlib
 import weakref
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from pixelpong.atari.cache import cache_folder
 from pixelpong.atari.cartridge import Cartridge
 from pixelpong.atari.disassembly import Spot, read_vector
 from pixelpong.atari.exploring import Notes, explore
-from pixelpong.atari.machine import FRAME_DONE, NOT_IMPLEMENTED, make_machine
+from pixelpong.atari.machine import FRAME_DONE, NOT_IMPLEMENTED
 from pixelpong.atari.native import NativeCode, Source
 from pixelpong.errors import EmulatorError
 
@@ -130,15 +131,20 @@ class Game:
         places = [0xF000 | place for place in self.cartridge.entries]
         return [(address % size, address) for address in (*vectors, *places)]
 
+    def with_facts(self, **changes: Any) -> Game:
+        """The same program, compiled for a console for which other facts hold."""
+        return Game(replace(self.cartridge, **changes), self._rom, self._folder)
+
     def power_on(self) -> NDArray[np.void]:
         """A machine that has just been switched on, [1] of the cartridge's record."""
-        machine: Any = make_machine(self.cartridge.record)
-        machine["s"], machine["p"], machine["fire"] = 0xFF, 0x30, 0x80
-        first = {"F8": (4, 5, 6, 7), "F6": (0, 1, 2, 3), "E0": (4, 5, 6, 7)}
-        machine["banks"] = banks = first.get(self.cartridge.scheme[:2], (0,) * 4)
-        last = 1024 * banks[3] if any(banks) else min(len(self._rom), 4096) - 1024
-        machine["pc"] = read_vector(self._rom, last + 0x3FC)
-        return machine
+        return self.cartridge.power_on(self._rom)
+
+    def play(self, machine: NDArray[np.void], actions: bytes, draws: int) -> None:
+        """Play frames, one action byte each, and draw the last one; fewer if the game ends."""
+        self.play_frames(machine.ctypes.data, actions, len(actions), draws)
+        stop = int(machine["stop"][0])
+        if stop != FRAME_DONE:
+            raise not_covered(stop)
 
     def idle(self, machine: NDArray[np.void], switches: int, count: int) -> None:
         """Play frames with switches held and nothing else pressed."""

@@ -32,6 +32,10 @@ _SUM = "w = a + r + c; v = ((a ^ w) & (r ^ w)) >> 7 & 1; c = w >> 8; a = n = z =
 SUM, DIFFERENCE = _SUM, f"r = r ^ 255; {_SUM}"  # the same without decimals
 _ADD = f"if d: w = add_decimals(a, r, c); {_RESULT}\nelse: {_SUM}"
 _SUBTRACT = f"if d: w = subtract_decimals(a, r, c); {_RESULT}\nelse: {DIFFERENCE}"
+_ROTATE = """r = a & r; n = z = r >> 1 | c << 7
+if d: w = rotate_decimals(r, c)
+else: w = n | (n >> 6 & 1) << 8 | ((n >> 6 ^ n >> 5) & 1) << 9
+a = w & 255; c = w >> 8 & 1; v = w >> 9"""
 _COMPARE = "c = w >= 0; n = z = w & 255"
 
 # What an instruction does to registers and flags; r is its operand, changed if it is written back.
@@ -61,12 +65,18 @@ OPERATIONS = {
     "RRA": f"w = r & 1; r = r >> 1 | c << 7; c = w; u = r\n{_ADD}\nr = u",
     "ANC": "a = n = z = a & r; c = a >> 7", "ASR": "a = a & r; c = a & 1; a = n = z = a >> 1",
     "SBX": "w = (a & x) - r; x = w & 255; " + _COMPARE,
+    "ARR": _ROTATE,
+    "ANE": "a = n = z = (a | 0xEE) & x & r", "LXA": "a = x = n = z = (a | 0xEE) & r",
+    "LAS": "a = x = s = n = z = s & r", "SHS": "s = a & x",
 }  # fmt: skip
 
 # These take one more cycle if the index moves the address into the next page of 256 bytes.
 PAGE_COSTS = (
-    "ADC", "SBC", "AND", "ORA", "EOR", "CMP", "LDA", "LDX", "LDY", "LAX", "NOP",
+    "ADC", "SBC", "AND", "ORA", "EOR", "CMP", "LDA", "LDX", "LDY", "LAX", "NOP", "LAS",
 )  # fmt: skip
+
+# These write their registers' common bits with the address's high byte plus one.
+_HIGH_WRITES = {"SHA": "a & x", "SHS": "s", "SHX": "x", "SHY": "y"}
 
 _STOPS = "if m.stop: goto(out)"
 
@@ -75,12 +85,18 @@ def _push(value: str) -> str:
     return f"t = push(m, t, s, {value}); s = s - 1 & 255"
 
 
-def _pull(name: str) -> str:
-    return f"s = s + 1 & 255; {name} = pull(m, t, s)"
+def _pull(name: str, bus: str) -> str:
+    return f"s = s + 1 & 255; {name} = pull(m, t, s, {bus})"
 
 
-_PULL_PC = f"{_pull('r')}; {_pull('w')}; pc = r | w << 8"
-_PULL_FLAGS = f"{_pull('r')}; {SET_FLAGS.format('r')}"
+def _pull_first(opcode: int) -> str:
+    return f"s = s + 1 & 255; r = pull_first(m, t, s, {opcode})"
+
+
+def _pull_flags(opcode: int) -> str:
+    return f"{_pull_first(opcode)}; {SET_FLAGS.format('r')}"
+
+
 _CALL = f"w = pc - 1 & 0xFFFF; {_push('w >> 8')}; {_push('w & 255')}"
 
 
@@ -100,9 +116,10 @@ def jump_code(one: Opcode, low: str, high: str) -> str | None:
         case "JSR", _:
             return f"{_CALL}; {target}\n{_STOPS}"
         case "RTS", _:
-            return f"{_PULL_PC}; pc = pc + 1 & 0xFFFF"
+            return f"{_pull_first(0x60)}; {_pull('w', 'r')}; pc = (r | w << 8) + 1 & 0xFFFF"
         case "RTI", _:
-            return f"{_PULL_FLAGS}; {_PULL_PC}"
+            low_high = f"{_pull('r', 'r')}; {_pull('w', 'r')}"
+            return f"{_pull_flags(0x40)}; {low_high}; pc = r | w << 8"
         case "BRK", _:
             vector = "r = read(m, t, 0xFFFE, 0); w = read(m, t, 0xFFFF, 0); pc = r | w << 8"
             flags = f"w = {FLAGS}; {_push('w')}; i = 1"
@@ -112,9 +129,9 @@ def jump_code(one: Opcode, low: str, high: str) -> str | None:
         case "PHP", _:
             return f"w = {FLAGS}; {_push('w')}\n{_STOPS}"
         case "PLA", _:
-            return f"{_pull('r')}; a = n = z = r"
+            return f"{_pull_first(0x68)}; a = n = z = r"
         case "PLP", _:
-            return _PULL_FLAGS
+            return _pull_flags(0x28)
     return None
 
 
@@ -166,6 +183,8 @@ def write_code(mode: str, value: str) -> str:
 
 def stored_value(name: str) -> str:
     """What an instruction that only writes writes."""
+    if name in _HIGH_WRITES:
+        return f"({_HIGH_WRITES[name]} & (q >> 8) + 1)"
     return "(a & x)" if name == "SAX" else name[2].lower()
 
 
@@ -186,6 +205,7 @@ def instruction_code(one: Opcode, low: str, high: str) -> str:
             address, bus = address_code(one, low, high)
             lines.append(address)
             if one.name in WRITES:
+                lines.append(OPERATIONS.get(one.name, ""))
                 lines.append(write_code(one.mode, stored_value(one.name)))
             else:
                 keeps = one.name in CHANGES

@@ -61,18 +61,20 @@ STATE = np.dtype(
         ("stars", "u1"),  # 1 while missile 0 moves in every line, as the stars of "Cosmic Ark" do
         ("star", "u1"),
         ("star_form", "u1"),  # 1 if it is wider, 2 if it is hidden
+        ("is_grey", "u1"),  # 1 if the frame before had an odd number of lines, in European games
         # The cartridge: the part of the ROM in each quarter of its addresses, in kB; its memory.
         ("banks", "u1", 4),
         ("extra_ram", "u1", 128),
     ]
 )
-"""The state between two frames: 373 bytes, little-endian, without gaps."""
+"""The state between two frames: 374 bytes, little-endian, without gaps."""
 
 MACHINE = np.dtype(
     [
         *STATE.descr,
         # The state before the current frames, restored if they stop.
         ("before", "u1", STATE.itemsize),
+        ("aside", "u1", STATE.itemsize),  # the state, while the rest of a picture is drawn
         # The outcome of the last frames, see `pixelpong.atari.playing.play_frames`.
         ("stop", "<i4"),  # 0 while a frame runs, then one of the codes below
         ("reward", "<i4"),  # points won, minus those lost
@@ -106,7 +108,8 @@ MACHINE = np.dtype(
 """The whole record, 41 kB. A cartridge's own may have more fields behind these."""
 
 STATE_SIZE = STATE.itemsize
-BEFORE = MACHINE.fields["before"][1]  # type: ignore[index]  # the offset of the copy
+BEFORE = MACHINE.fields["before"][1]  # type: ignore[index]  # the offsets of the copies
+ASIDE = MACHINE.fields["aside"][1]  # type: ignore[index]
 
 # What a frame draws. A cartridge can have a form of its own (`pixelpong.atari.drawing.draw_own`).
 DRAW_NOTHING, DRAW_OWN, DRAW_PICTURE = range(3)
@@ -118,6 +121,7 @@ FRAME_DONE, NOT_IMPLEMENTED, LONG_FRAME, TOO_MANY = range(1, 5)
 # A paddle's knob, in ohm: its initial position, its ends, how far a press turns it in a frame.
 # Source: ALE, PADDLE_MIN, PADDLE_MAX, PADDLE_DELTA; the centre is half the sum.
 PADDLE_CENTRE, PADDLE_LOWEST, PADDLE_HIGHEST, PADDLE_TURN = 408_823, 27_450, 790_196, 23_000
+NO_PADDLE = 1_100_000  # so much that the capacitor is never charged
 
 INSTRUCTIONS = 25_000  # of a frame, at most, before ALE returns in the middle of it
 FAR = 1 << 29  # a cycle that never comes

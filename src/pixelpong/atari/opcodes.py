@@ -4,8 +4,10 @@ It has three registers of eight bits (A, X, Y), a stack pointer, a program count
 (negative), V (overflow), Z (zero), C (carry), I and D. An instruction is one byte, the opcode, and
 up to two more; its addressing mode says how these give the operand.
 
-Undocumented instructions are listed if cartridges use them; most do what two documented ones do.
-Source: MCS6500 Family Programming Manual (MOS, 1976); for the undocumented ones ALE, by tests.
+Most undocumented instructions do what two documented ones do. Twelve opcodes are none: they halt
+the processor for ever (02, 12 … 72, 92, B2, D2, F2).
+Source: MCS6500 Family Programming Manual (MOS, 1976); for the undocumented ones ALE, measured
+(``tests/atari/test_rules_measured.py``).
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ TYA imp 98 2
 """
 
 _UNDOCUMENTED = """
-LAX zp A7 3  zpy B7 4  abs AF 4  aby BF 4  izx A3 6  izy B3 5
+LAX zp A7 4  zpy B7 4  abs AF 4  aby BF 4  izx A3 6  izy B3 5
 SAX zp 87 3  zpy 97 4  abs 8F 4  izx 83 6
 DCP zp C7 5  zpx D7 6  abs CF 6  abx DF 7  aby DB 7  izx C3 8  izy D3 8
 ISB zp E7 5  zpx F7 6  abs EF 6  abx FF 7  aby FB 7  izx E3 8  izy F3 8
@@ -84,9 +86,17 @@ ANC imm 0B 2  imm 2B 2
 ASR imm 4B 2
 SBX imm CB 2
 SBC imm EB 2
+ARR imm 6B 2
+ANE imm 8B 2
+LXA imm AB 2
+LAS aby BB 4
+SHA aby 9F 5  izy 93 6
+SHS aby 9B 5
+SHX aby 9E 5
+SHY abx 9C 5
 """
 
-WRITES = ("STA", "STX", "STY", "SAX")  # these only write
+WRITES = ("STA", "STX", "STY", "SAX", "SHA", "SHS", "SHX", "SHY")  # these only write
 # These read and write back.
 CHANGES = (
     "ASL", "DEC", "INC", "LSR", "ROL", "ROR", "DCP", "ISB", "SLO", "RLA", "SRE", "RRA",

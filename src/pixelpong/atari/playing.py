@@ -3,6 +3,9 @@
 What an action presses, and what points and lives a game has, differ between cartridges. Here are
 joysticks and paddles, and a game without points; a cartridge can replace `press` and `score`. The
 results are fields of the record. Written in typed Python, compiled with each cartridge.
+
+The actions are ALE's eighteen: nothing, the button, eight directions, and these with the button.
+Source: ALE plays the same frames, by tests.
 """
 
 from __future__ import annotations
@@ -14,13 +17,59 @@ from pixelpong.atari.machine import (
     DRAW_PICTURE,
     FRAME_DONE,
     LONG_FRAME,
+    PADDLE_HIGHEST,
+    PADDLE_LOWEST,
+    PADDLE_TURN,
     STATE_SIZE,
 )
 from pixelpong.atari.typed import Bytes, Int, Machine, copy
 
+# What is plugged in: a joystick in the left or in the right port, or a paddle. The constants below
+# are those of a joystick, other cartridges have others.
+JOYSTICK, RIGHT_JOYSTICK, PADDLE = range(3)
+CONTROLS = JOYSTICK
+TURNED = 0  # the paddle that is turned
+HIGHEST_OHM = PADDLE_HIGHEST
+
+# What an action presses: 1 the button, 2 up, 4 right, 8 left, 16 down.
+_BUTTON, _UP, _RIGHT, _LEFT, _DOWN = 1, 2, 4, 8, 16
+_PRESSES = (0, 1, 2, 4, 8, 16, 6, 10, 20, 24, 3, 5, 9, 17, 7, 11, 21, 25)
+# The joysticks' pins in SWCHA, those of the left one: a bit is 0 while its direction is pressed.
+_PINS = tuple(
+    0xFF
+    - (pressed & _UP and 0x10)
+    - (pressed & _DOWN and 0x20)
+    - (pressed & _LEFT and 0x40)
+    - (pressed & _RIGHT and 0x80)
+    for pressed in _PRESSES
+)
+
 
 def press(m: Machine, action: Int) -> None:
-    """Set the inputs of the next frame; a cartridge's controls replace this."""
+    """Set the inputs of the next frame; an action that does not exist presses nothing."""
+    if action >= 18:
+        action = 0
+    pressed = _PRESSES[action]
+    if CONTROLS == PADDLE:
+        turn_paddle(m, pressed)
+    else:
+        fire = 0x80 - 0x80 * (pressed & 1)
+        pins = _PINS[action]
+        m.swcha = pins
+        m.fire[0] = fire
+        m.fire[1] = 0x80
+        if CONTROLS == RIGHT_JOYSTICK:
+            m.swcha = pins >> 4 | 0xF0
+            m.fire[0] = 0x80
+            m.fire[1] = fire
+
+
+def turn_paddle(m: Machine, pressed: Int) -> None:
+    """Turn a paddle for a frame, and press its button."""
+    step = (pressed >> 3 & 1) - (pressed >> 2 & 1)
+    ohm = m.resistance[TURNED] + PADDLE_TURN * step
+    m.resistance[TURNED] = min(max(ohm, PADDLE_LOWEST), HIGHEST_OHM)
+    m.swcha = 0xFF - (0x80 >> TURNED) * (pressed & 1)
 
 
 def score(m: Machine) -> None:

@@ -72,6 +72,8 @@ def set_size(m: Machine, t: Int, register: Int, value: Int) -> None:
 
 def set_control(m: Machine, t: Int, value: Int) -> None:
     """Write to CTRLPF; late in a line, the playfield is mirrored from the next line on."""
+    if m.mirrors != m.tia[CTRLPF] & 1:
+        draw_to(m, 3 * t)  # which ends the line before, if it has not yet
     mirrors = value & 1 if t % 76 * 3 < BLANK_CLOCKS + 79 else m.mirrors
     if m.tia[CTRLPF] != value or mirrors != m.mirrors:
         set_register(m, t, CTRLPF, value)
@@ -216,8 +218,8 @@ def set_blank(m: Machine, t: Int, value: Int) -> None:
 
 
 def clear_collisions(m: Machine, t: Int) -> None:
-    """Write to CXCLR."""
-    draw_before(m, 3 * t, ALL_OBJECTS)
+    """Write to CXCLR; from now on, a latch matters that was set."""
+    draw_to(m, 3 * t)
     m.collisions = 0
     m.cares = objects_of(ALL_LATCHES)
 

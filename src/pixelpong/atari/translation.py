@@ -192,7 +192,8 @@ class Translation:
             check = f"\n{self._check_decimals()}" if name == "PLP" else ""
             return f"{self._skip_loop(one)}{self._alone(one)}{check}"
         if name in WRITES:
-            return f"{spend}\n{self._write(one, stored_value(name))}"
+            changes = OPERATIONS.get(name, "")
+            return f"{spend}\n{changes}\n{self._write(one, stored_value(name))}"
         keeps = name in CHANGES
         lines = [self._skip_loop(one).strip(), spend, self._read(one)]
         lines += ["e = q"] * (keeps and not one.is_direct)

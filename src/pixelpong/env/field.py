@@ -62,7 +62,7 @@ def active_pixels(m: Machine) -> Wide:
         return wide(0)
     pixels = _LINE if IS_ACTIVE[m.tia[COLUBK]] else wide(0)
     for k in range(5, -1, -1):
-        o = FRONT_TO_BACK[m.tia[CTRLPF] >> 2 & 1][k]
+        o = FRONT_TO_BACK[m.tia[CTRLPF] >> 1 & 3][k]
         if m.objects >> o & 1:
             left = columns(0, 80) if IS_ACTIVE[colour_of(m, o, 0)] else wide(0)
             right = columns(80, WIDTH) if IS_ACTIVE[colour_of(m, o, 1)] else wide(0)

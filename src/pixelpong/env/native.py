@@ -10,24 +10,24 @@ and with its own machine (`pixelpong.kernels.records.GAME`).
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.atari.cartridge import Cartridge
+from pixelpong.atari.cartridges import cartridge as find_cartridge
 from pixelpong.atari.game import Game, not_covered
 from pixelpong.atari.machine import FRAME_DONE, PADDLE_CENTRE, ROWS, STATE, WIDTH
+from pixelpong.atari.starting import NO_SWITCH, RESET, SELECT
 from pixelpong.env import cartridge, field
 from pixelpong.env.field import PONG_MACHINE
 from pixelpong.env.preprocess import pack_field
-from pixelpong.env.rom import ROM_SHA256, read_rom
+from pixelpong.env.rom import read_rom
 
-PONG = Cartridge(
-    "pong",
-    ROM_SHA256,
-    "2K",
+PONG = dataclasses.replace(
+    find_cartridge("pong"),
     entries=cartridge.ENTRIES,
     modules=(field, cartridge),
     hints=cartridge.HINTS,
@@ -35,8 +35,6 @@ PONG = Cartridge(
     record=PONG_MACHINE,
 )
 
-# The console's switches: none held, RESET held, SELECT held; both difficulties easy, colour.
-_NO_SWITCH, _RESET, _SELECT = 0x3F, 0x3E, 0x3D
 _NUM_MODES = 50  # games on the cartridge
 # Frames after switching on, and frames with RESET held, before a game starts. Source: ALE.
 _IDLE_FRAMES, _RESET_FRAMES = 60, 12
@@ -57,24 +55,24 @@ class NativeGame(Game):
         # The cartridge reads four paddles. The two unused ones are at 0 in ale-py and in the middle
         # in multi-agent-ale-py; one picture in a hundred shows the difference.
         machine["resistance"] = [PADDLE_CENTRE] * 4 if mode else [PADDLE_CENTRE] * 2 + [0] * 2
-        self.idle(machine, _NO_SWITCH, _IDLE_FRAMES)
+        self.idle(machine, NO_SWITCH, _IDLE_FRAMES)
         if mode == 0:
-            self.idle(machine, _RESET, _RESET_FRAMES)
+            self.idle(machine, RESET, _RESET_FRAMES)
         else:
             self._choose(machine, mode)
-        machine["swchb"] = _NO_SWITCH
+        machine["swchb"] = NO_SWITCH
         machine["field"][0] = pack_field(machine["picture"][0, : ROWS * WIDTH].reshape(ROWS, WIDTH))
         return machine
 
     def _choose(self, machine: NDArray[np.void], mode: int) -> None:
         """Choose a game with SELECT, as multi-agent-ale-py does."""
         assert 0 < mode <= _NUM_MODES, mode
-        self.idle(machine, _RESET, 4)
+        self.idle(machine, RESET, 4)
         while machine["ram"][0, cartridge.MODE] != mode - 1:
-            self.idle(machine, _SELECT, 2)
-            self.idle(machine, _NO_SWITCH, 1)
-        self.idle(machine, _RESET, 8)
-        self.idle(machine, _NO_SWITCH, 2)
+            self.idle(machine, SELECT, 2)
+            self.idle(machine, NO_SWITCH, 1)
+        self.idle(machine, RESET, 8)
+        self.idle(machine, NO_SWITCH, 2)
 
 
 class NativeConsole:
@@ -88,7 +86,7 @@ class NativeConsole:
         self._pointer = self.machine.ctypes.data
         self._state = self.machine.view(np.uint8)[: STATE.itemsize]  # as bytes, which is faster
         # The fields stop, reward, is_over, frames, as numbers, which is faster.
-        at = PONG_MACHINE.fields["stop"][1]
+        at = PONG_MACHINE.fields["stop"][1]  # type: ignore[index]
         self._results = self.machine.view(np.uint8)[at : at + 16].view("<i4")
         # Palette indices of the last frame drawn.
         picture = self.machine["picture"][0, : ROWS * WIDTH]

@@ -258,6 +258,7 @@ def verify(
     updates: Positive = 3,
     batch_size: Number = 4,
     seed: Count = 0,
+    game: str = "pong",
     **options: Any,
 ) -> Result:
     """Check that the game matches ALE bit for bit, and that training is reproducible.
@@ -268,10 +269,13 @@ def verify(
         updates: number of updates.
         batch_size: size of the test training: episodes per update, or games in parallel.
         seed: seed of the training.
+        game: by ale-py's name, such as ``"breakout"``; only Pong is trained, the others are played.
         options: of the environment.
     """
     from pixelpong.verification import NUM_FRAMES, compare_ways, compare_with_ale
 
+    if game != "pong":
+        return _verify_game(game, seed)
     names = [OPTIONS["engine"].check(name, "--engines") for name in engines.split(",")]
     changes = {"updates": updates, "until_return": None, "batch_size": batch_size, "seed": seed}
     changes |= {"num_envs": batch_size, "verbose": False, **options}
@@ -296,3 +300,20 @@ def verify(
     is_equal = is_same and differs_at is None
     facts = {"is_equal": is_equal, "differs_from_ale_at": differs_at, "ways": ways}
     return Result(facts, f"{presets}: {found}", exit_code=0 if is_equal else 1)
+
+
+def _verify_game(name: str, seed: int) -> Result:
+    """Compare any game with ALE."""
+    from pixelpong.verification import compare_game
+
+    found = compare_game(name, seed)
+    compared = (
+        f"{number_of(found.frames, 'frame')} of {name} from {number_of(found.starts, 'start')}"
+    )
+    if is_equal := not found.difference and not found.picture_difference:
+        text = f"{compared}: memory and {number_of(found.pictures, 'picture')} as on ALE"
+    else:
+        what = found.difference or found.picture_difference
+        text = f"{compared}: DIFFERENT from ALE: {what}"
+    facts = {"is_equal": is_equal, "game": name, **dataclasses.asdict(found)}
+    return Result(facts, text, exit_code=0 if is_equal else 1)

@@ -100,6 +100,7 @@ watch latest
 play beginner
 play latest --checkpoint 80
 verify --presets fast --updates 5
+verify --game breakout
 verify --opponent half
 export latest --out agent.safetensors
 """.strip().split("\n")

@@ -103,7 +103,7 @@ def read_machine(data: bytes, rom: BankedRom) -> NDArray[np.void]:
     m["stars"], m["star"] = is_true("stars"), ale["star"] & 3
     since = ale["cycles"] - ale["hmove"] // 3
     m["hmove_age"] = since if 0 < since < 100 else 0
-    if ale["vsync_end"] != _NEVER:
+    if ale["vsync_end"] < _NEVER // 2:  # frames that ended without it were subtracted from "never"
         m["vsync_end"] = ale["vsync_end"] // 3 - line or -1
     _read_banks(data, rom, m)
     m["swchb"], m["swcha"], m["fire"] = 0x3F, 0xFF, 0x80

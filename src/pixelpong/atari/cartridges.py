@@ -1,0 +1,59 @@
+"""The cartridges that the machine plays, by name: ``cartridge("breakout")``.
+
+Their facts are data, in ``cartridges.json``, a line for each ROM that ale-py 0.12 ships. What is
+not there is the default of `Cartridge`. A cartridge that is known not to be ALE's in every frame
+has the reason there, and is refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from importlib import resources
+from typing import Any
+
+from pixelpong.atari.cartridge import Cartridge, Select
+from pixelpong.errors import EmulatorError, did_you_mean, expected
+
+
+@functools.cache
+def facts() -> dict[str, dict[str, Any]]:
+    """The lines of the file, by name."""
+    text = resources.files(__package__).joinpath("cartridges.json").read_text("utf-8")
+    found: dict[str, dict[str, Any]] = json.loads(text)
+    return found
+
+
+def names() -> list[str]:
+    """The names of the cartridges that are covered."""
+    return [name for name, each in facts().items() if "not_covered" not in each]
+
+
+def not_covered() -> dict[str, str]:
+    """The others, and why each is not covered."""
+    return {name: each["not_covered"] for name, each in facts().items() if "not_covered" in each}
+
+
+def cartridge(name: str, *, allow_inexact: bool = False) -> Cartridge:
+    """The facts about a cartridge.
+
+    Args:
+        name: as ale-py has it, such as ``"space_invaders"``.
+        allow_inexact: return it even if some of its frames are known to differ, for tests.
+    """
+    line = dict(facts().get(name, ()))
+    if not line:
+        advice = did_you_mean(name, facts(), 'use a name of ale-py\'s, such as "space_invaders"')
+        raise EmulatorError(expected("the name of a game", repr(name), advice))
+    reason = line.pop("not_covered", "")
+    if reason and not (allow_inexact and line.get("scheme")):
+        raise EmulatorError(f"{name} cannot be played exactly: {reason}; choose another game.")
+    for key in ("actions", "legal_actions"):
+        if key in line:
+            line[key] = tuple(line[key])
+    if "start_actions" in line:
+        line["start_actions"] = tuple((action, count) for action, count in line["start_actions"])
+    if select := line.get("select"):
+        until = {int(address, 16) & 127: value for address, value in select["until"].items()}
+        line["select"] = Select(select["frames"], until, select.get("first", 0))
+    return Cartridge(name, **line)

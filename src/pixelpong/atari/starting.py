@@ -1,0 +1,120 @@
+"""How a game starts: a console's reset, played and not restored.
+
+A reset keeps the memory; the timer begins with a number of the console's own generator, and some
+programs draw their chances from both. So in many games a start depends on the game before. What
+happens is the same for all: the processor and the TIA begin as after switching on, 60 frames pass,
+RESET is held, in some games SELECT is pressed until the right one of a cartridge's games is chosen,
+RESET is held again, and some actions begin the game.
+
+Source: ALE's starts, of which tests compare the memory. The generator is C++'s mt19937, whose seed
+in ALE is always the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.atari.machine import DRAW_PICTURE, MAX_LINES
+from pixelpong.errors import EmulatorError
+
+if TYPE_CHECKING:
+    from pixelpong.atari.game import Game
+
+# The console's switches: none held, RESET held, SELECT held; both difficulties easy, colour.
+NO_SWITCH, RESET, SELECT = 0x3F, 0x3E, 0x3D
+RESET_ACTION = 40  # among the start actions: RESET for a frame
+
+_IDLE_FRAMES = 60  # after switching on
+_RESET_FRAMES = 4  # at least, before and after a game is chosen
+_MOST_PRESSES = 400  # of SELECT: no cartridge has as many games
+
+# ALE's generator: its seed, the numbers drawn for the memory when a cartridge is loaded, and the
+# resets that loading includes. Each draws a number for the timer.
+_SEED, _MEMORY, _LOADS = 4753849, 128, 4
+_SHORTEST, _TIMERS, _SHIFT = 25, 75, 6  # the timer is 25 to 99, and counts every 64 cycles
+
+
+def start(game: Game, number: int = 0, memory: bytes | None = None) -> NDArray[np.void]:
+    """A machine at the start of a game: [1] of the cartridge's record, its picture drawn.
+
+    Args:
+        game: the compiled cartridge.
+        number: of the starts since the cartridge was loaded; loading it includes the first, 0.
+        memory: [128] of the console when it was reset; None if it was just loaded.
+    """
+    if memory is None:
+        memory = _load(game)
+    machine = _switch_on(game, memory, _LOADS + number)
+    _reset(game, machine)
+    return machine
+
+
+def _load(game: Game) -> bytes:
+    """The memory after loading, in which ALE plays to see which television a cartridge is for."""
+    if game.cartridge.max_lines != MAX_LINES:  # at first it takes all for American ones
+        game = game.with_facts(max_lines=MAX_LINES)
+    machine = _switch_on(game, _draw(_MEMORY).astype(np.uint8).tobytes(), 1)
+    game.idle(machine, NO_SWITCH, _IDLE_FRAMES)
+    memory: bytes = machine["ram"].tobytes()
+    return memory
+
+
+def _switch_on(game: Game, memory: bytes, resets: int) -> Any:
+    """A machine after one of the resets since a cartridge was loaded, counted from 1."""
+    machine: Any = game.power_on()
+    machine["ram"] = np.frombuffer(memory, np.uint8)
+    if game.cartridge.scheme.endswith("SC"):  # its memory is filled, but not at the first reset
+        numbers = _draw(_MEMORY + resets + _MEMORY * (resets - 1))
+        machine["extra_ram"] = numbers[-_MEMORY:] & 0xFF
+        number = numbers[-1 - _MEMORY]
+    else:
+        number = _draw(_MEMORY + resets)[-1]
+    machine["timer"] = _SHORTEST + number % _TIMERS
+    machine["timer_shift"] = _SHIFT
+    return machine
+
+
+def _draw(count: int) -> NDArray[np.uint32]:
+    """The first numbers of the console's generator; the memory's come first."""
+    return np.random.RandomState(_SEED).randint(1 << 32, size=count, dtype=np.uint32)
+
+
+def _reset(game: Game, machine: NDArray[np.void]) -> None:
+    """Play what follows a reset."""
+    cartridge = game.cartridge
+    game.idle(machine, NO_SWITCH, _IDLE_FRAMES)
+    game.idle(machine, RESET, _RESET_FRAMES)
+    if cartridge.select:
+        _select(game, machine)
+    game.idle(machine, NO_SWITCH, cartridge.wait_frames)
+    game.idle(machine, RESET, cartridge.reset_frames - _RESET_FRAMES)
+    machine["swchb"] = NO_SWITCH
+    for action, count in cartridge.start_actions:
+        for _ in range(count):
+            if action == RESET_ACTION:
+                game.idle(machine, RESET, 1)
+                machine["swchb"] = NO_SWITCH
+            else:
+                game.play(machine, bytes([action]), DRAW_PICTURE)
+
+
+def _select(game: Game, machine: Any) -> None:
+    """Press SELECT until the right one of the cartridge's games is chosen."""
+    select = game.cartridge.select
+    assert select
+    if select.first:
+        _press_select(game, machine, select.first)
+    for _ in range(_MOST_PRESSES):
+        memory = machine["ram"][0]
+        if all(memory[address] == value for address, value in select.until.items()):
+            return
+        _press_select(game, machine, select.frames)
+    raise EmulatorError("the cartridge does not show the game that was chosen; start it again")
+
+
+def _press_select(game: Game, machine: NDArray[np.void], frames: int) -> None:
+    game.idle(machine, SELECT, frames)
+    game.idle(machine, NO_SWITCH, 1)

@@ -1,0 +1,165 @@
+"""A cartridge played here and on ALE, frame by frame: is it the same game?
+
+Compared are the memory after every frame and every start, and some of the pictures. Games begin on
+both sides as an ALE begins them: after a reset, which keeps what the game before left in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.atari.game import Game
+from pixelpong.atari.machine import DRAW_NOTHING, DRAW_PICTURE, FRAME_DONE, WIDTH
+from pixelpong.atari.roms import rom_path
+from pixelpong.atari.starting import start
+
+MEMORY = 128  # bytes; ALE shows a cartridge's own memory behind them
+STYLES = ("random", "held", "purposeful")
+
+
+def load_ale(name: str) -> Any:
+    """ALE after loading a cartridge, a frame a call, with no sticky actions."""
+    import ale_py
+
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    ale = ale_py.ALEInterface()
+    ale.setFloat("repeat_action_probability", 0.0)
+    ale.setInt("frame_skip", 1)
+    ale.setInt("max_num_frames_per_episode", 0)
+    ale.loadROM(str(rom_path(name)))
+    return ale
+
+
+def moves(style: str, legal: tuple[int, ...], rng: np.random.Generator) -> Iterator[int]:
+    """Actions, for ever: other ones in each frame, held ones, or a way and a button that pulses."""
+    actions, button = np.array(legal), 1 if 1 in legal else legal[-1]
+    while True:
+        action = int(rng.choice(actions))
+        if style == "random":
+            yield action
+        elif style == "held":
+            yield from [action] * int(rng.integers(1, 30))
+        else:
+            pulse = int(rng.integers(2, 12))
+            for k in range(int(rng.integers(20, 200))):
+                yield button if k % pulse == 0 else action
+
+
+@dataclass
+class Comparison:
+    """What was compared, and the first difference."""
+
+    frames: int = 0
+    starts: int = 0
+    pictures: int = 0
+    wrong_pictures: int = 0
+    pokes: int = 0
+    stops: int = 0  # refused by our machine, after pokes
+    differences: int = 0  # in memory; play ends at the first one, but not after pokes
+    difference: str = ""
+    picture_difference: str = ""
+
+
+class Lockstep:
+    """A compiled cartridge beside ALE."""
+
+    def __init__(self, game: Game, picture_every: int = 8) -> None:
+        """Load the cartridge; every so many frames, and at every start, pictures are compared."""
+        self.game, self.found, self._every = game, Comparison(), picture_every
+        self._legal, self._rows = game.cartridge.legal_actions, game.cartridge.rows
+        self._number = 0
+        self._load()
+
+    def play(
+        self, style: str, frames: int, rng: np.random.Generator, *, pokes: float = 0.0
+    ) -> Comparison:
+        """Play some frames from a reset; stop at the first difference in memory.
+
+        Args:
+            style: of the actions, one of STYLES.
+            frames: to be played, games that end included.
+            rng: of the actions and the pokes.
+            pokes: the chance that a random byte is written to both memories before a frame.
+        """
+        actions, found, end = moves(style, self._legal, rng), self.found, self.found.frames + frames
+        differences, stops = found.differences, found.stops
+        self.restart()
+        while found.frames < end and (pokes or not found.differences):
+            if pokes and rng.random() < pokes:
+                self.poke(int(rng.integers(MEMORY)), int(rng.integers(256)))
+            self.step(next(actions), draws=found.frames % self._every == 0)
+            if found.differences > differences or found.stops > stops:
+                differences, stops = found.differences, found.stops
+                self._load()
+            elif self._ale.game_over():
+                self.restart()
+        return found
+
+    def restart(self) -> None:
+        """Reset both consoles, and compare the start."""
+        memory = self._memory()[:MEMORY].tobytes()
+        self._number += 1
+        self._ale.reset_game()
+        self.machine: Any = start(self.game, self._number, memory)
+        self._compare("a start")
+        self.found.starts += 1
+
+    def _load(self) -> None:
+        """Load the cartridge into both consoles."""
+        self._number, self._ale = 0, load_ale(self.game.cartridge.name)
+        self.machine = start(self.game)
+        self._compare("the first start")
+        self.found.starts += 1
+
+    def poke(self, address: int, value: int) -> None:
+        """Write a byte to both memories."""
+        self._ale.setRAM(address, value)
+        self.machine["ram"][0, address] = value
+        self.found.pokes += 1
+
+    def step(self, action: int, *, draws: bool) -> None:
+        """Play a frame on both, and compare it."""
+        found, machine = self.found, self.machine
+        kind = DRAW_PICTURE if draws else DRAW_NOTHING
+        self._ale.act(action)
+        self.game.play_frames(machine.ctypes.data, bytes([action]), 1, kind)
+        found.frames += 1
+        if machine["stop"][0] == FRAME_DONE:
+            self._compare(f"frame {found.frames}", with_picture=draws)
+        elif found.pokes:  # a program that lost its way: nobody sees another frame of it
+            found.stops += 1
+        else:
+            self._differ(f"our machine stops in frame {found.frames}")
+
+    def _memory(self) -> NDArray[np.uint8]:
+        memory: NDArray[np.uint8] = self._ale.getRAM()
+        return memory
+
+    def _differ(self, text: str) -> None:
+        self.found.differences += 1
+        self.found.difference = self.found.difference or text
+
+    def _compare(self, when: str, *, with_picture: bool = True) -> None:
+        found, memory, machine = self.found, self._memory(), self.machine[0]
+        ours = machine["ram"]
+        if len(memory) > MEMORY:
+            ours = np.concatenate([ours, machine["extra_ram"]])
+        if not np.array_equal(ours, memory):
+            places = np.flatnonzero(ours != memory)
+            listed = ", ".join(f"{MEMORY + place:02X}" for place in places[:5].tolist())
+            self._differ(f"memory at {listed} after {when}")
+        if not with_picture:
+            return
+        found.pictures += 1
+        picture = machine["picture"][: self._rows * WIDTH].reshape(self._rows, WIDTH)
+        theirs = self._ale.getScreen()
+        if not np.array_equal(picture, theirs):
+            wrong = np.argwhere(picture != theirs)
+            found.wrong_pictures += 1
+            text = f"{len(wrong)} pixels of {when}, the first in row {wrong[0, 0]}"
+            found.picture_difference = found.picture_difference or text
