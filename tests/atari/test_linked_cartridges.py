@@ -156,7 +156,7 @@ def test_what_is_met_often_is_translated_the_next_time_but_not_for_ever(tmp_path
 
 
 def play_guarded(scheme: str, folder: Path, count: int) -> int:
-    """How many of so many records of any bytes played on, between pages that must not be touched."""
+    """How many of some records of any bytes played on, between pages that end the process."""
     rng = np.random.default_rng(len(scheme))
     linked = Game(Cartridge("random", "", scheme), random_rom(SIZES[scheme], 7), folder)
     guards = [Guarded(MACHINE.itemsize, is_before) for is_before in (False, True)]
