@@ -10,19 +10,21 @@ import ctypes
 import itertools
 import os
 import random
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from machines import compile_program
+from machines import compile_program, short_and_long
 from promises import promise
+from test_native_hostile import Guarded, in_processes
 
 from pixelpong.atari import build, exploring, game
 from pixelpong.atari.cache import keep
 from pixelpong.atari.cartridge import Cartridge
 from pixelpong.atari.exploring import Notes
 from pixelpong.atari.game import Game
-from pixelpong.atari.machine import FRAME_DONE, STATE
+from pixelpong.atari.machine import FRAME_DONE, MACHINE, STATE
 from pixelpong.atari.opcodes import OPCODES
 
 pytestmark = promise("bounds")
@@ -31,14 +33,18 @@ SIZES = {
     "2K": 2048, "4K": 4096, "F8": 8192, "F8SC": 8192, "FE": 8192, "E0": 8192,
     "F6": 16384, "F6SC": 16384,
 }  # fmt: skip
+CODE = 400  # bytes of each bank
 COMMON = (0x85, 0xA5, 0xA9, 0xB1, 0x20, 0x60, 0xD0, 0x86)  # STA, LDA, JSR, RTS, BNE, STX
 
 
 def random_rom(size: int, seed: int) -> bytes:
-    """Random instructions, many of them the common ones; whatever byte runs, it is one."""
+    """Random instructions, many of them the common ones, at the start of each bank; then RTS."""
     chance, codes = random.Random(seed), sorted(OPCODES)
-    rom = bytearray(chance.choice([chance.choice(codes), *COMMON]) for _ in range(size))
-    for end in range(min(size, 4096), size + 1, 4096):
+    rom = bytearray(b"\x60") * size
+    for start in range(0, size, 4096):
+        for place in range(start, start + CODE):
+            rom[place] = chance.choice([chance.choice(codes), *COMMON])
+        end = start + min(size, 4096)
         rom[end - 6 : end] = b"\x10\xf0\x20\xf0\x30\xf0"
     return bytes(rom)
 
@@ -50,7 +56,7 @@ def any_state(rng: np.random.Generator, start: np.ndarray) -> np.ndarray:
     raw[: STATE.itemsize] = rng.integers(0, 256, STATE.itemsize, dtype=np.uint8)
     for name in ("cycle", "timer_set", "emptied_until", "begun", "vsync_end", "timer_reset"):
         machine[name] = start[name]
-    machine["pc"] = 0xF000 | int(rng.integers(0x1000))
+    machine["pc"] = 0xF000 | int(rng.integers(CODE))
     machine["banks"] = start["banks"]
     machine["resistance"] = rng.integers(0, 1_100_000, 4)
     return machine
@@ -62,7 +68,9 @@ def test_translated_linked_and_interpreted_code_play_the_same_frames(scheme, tmp
     rom = random_rom(SIZES[scheme], seed=len(scheme))
     cartridge = Cartridge("random", "", scheme)
     linked, banked = Game(cartridge, rom, tmp_path), cartridge.banked(rom)
-    entries = {(place, 0xF000 | place & 0xFFF) for place in range(16, len(rom), 61)}
+    entries = {
+        (place, 0xF000 | place & 0xFFF) for place in range(16, len(rom), 61) if place % 4096 < CODE
+    }
     number, pointer = ctypes.c_int32, ctypes.c_void_p
     codes = [
         compile_program(build.make_program(cartridge, banked, some), tmp_path)
@@ -145,3 +153,34 @@ def test_what_is_met_often_is_translated_the_next_time_but_not_for_ever(tmp_path
     assert rounds == sorted(rounds)
     assert rounds[0] == 1
     assert rounds[-1] <= 3
+
+
+def play_guarded(scheme: str, folder: Path, count: int) -> int:
+    """How many of some records of any bytes played on, between pages that end the process."""
+    rng = np.random.default_rng(len(scheme))
+    linked = Game(Cartridge("random", "", scheme), random_rom(SIZES[scheme], 7), folder)
+    guards = [Guarded(MACHINE.itemsize, is_before) for is_before in (False, True)]
+    held = [Guarded(2, is_before) for is_before in (False, True)]
+    inner, played = STATE.itemsize, 0
+    for number in range(count):
+        guard, actions = guards[number % 2], held[number // 2 % 2]
+        guard.bytes[:] = rng.integers(256)
+        guard.bytes[:inner] = np.frombuffer(rng.bytes(inner), np.uint8)
+        machine = guard.bytes.view(MACHINE)
+        if number % 4:  # where it goes on, so that it gets farther
+            machine["pc"] = 0xF000 | int(rng.integers(CODE))
+        if number % 3 == 0:
+            machine["begun"] = machine["cycle"] = 0
+        machine["swchb"] = rng.integers(256)
+        actions.bytes[:] = rng.integers(0, 256, 2)
+        linked.play_frames(guard.place, actions.place, 2, int(rng.integers(3)))
+        played += machine["stop"][0] == FRAME_DONE
+    return int(played)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forbids pages as Linux does")
+@pytest.mark.parametrize("count", short_and_long((1000,), (100_000,)))
+@pytest.mark.parametrize("scheme", SIZES)
+def test_no_record_makes_a_linked_cartridge_leave_it(scheme, count, tmp_path):
+    with in_processes(1) as pool:
+        assert pool.submit(play_guarded, scheme, tmp_path, count).result() > count / 100
