@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pixelpong.atari import build
 from pixelpong.atari.cache import cache_folder
 from pixelpong.atari.cartridge import Cartridge
-from pixelpong.atari.disassembly import Spot, read_vector
+from pixelpong.atari.disassembly import Spot
 from pixelpong.atari.exploring import Notes, explore
 from pixelpong.atari.machine import FRAME_DONE, NOT_IMPLEMENTED
 from pixelpong.atari.native import NativeCode, Source
