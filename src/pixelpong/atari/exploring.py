@@ -32,7 +32,7 @@ _NO_SWITCH, _RESET = 0x3F, 0x3E
 _DIRECTIONS = (15, 14, 13, 11, 7, 10, 6, 9, 5)
 _HIGHEST_OHM = 800_000
 
-_OFTEN = 1_000  # times in a process that unknown spots were met, which is worth compiling again
+_OFTEN = 10_000  # times in a process that unknown spots were met, which is worth compiling again
 _MOST_ROUNDS = 3  # of compiling again
 
 
