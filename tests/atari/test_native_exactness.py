@@ -140,11 +140,10 @@ def test_actions_that_there_are_not_do_nothing():
 
 CURES = {
     "reads happen in the last cycle": (
-        translation, '"r = read_tia(m, t, {q & 15}', '"r = read_tia(m, t - 3, {q & 15}',
+        translation, "is_charged(m, t, {q & 3})", "is_charged(m, t - 3, {q & 3})",
     ),
     "writes happen in the last cycle": (
-        tia_writes, "dict.fromkeys(range(r.PF0, r.PF2 + 1), \"set_register(m, t,",
-        "dict.fromkeys(range(r.PF0, r.PF2 + 1), \"set_register(m, t - 2,",
+        tia_writes, "set_player_position(m, t,", "set_player_position(m, t - 2,",
     ),
     "hmove blanks eight pixels": (
         drawing, "if m.blanks != 0 and x0 < 8:", "if m.blanks > 1 and x0 < 8:",

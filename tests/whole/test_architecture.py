@@ -38,7 +38,7 @@ TIMED = ("play.player", "learners", "env.native")
 """They time what they do, and nothing that reaches the parameters depends on it."""
 
 FENCES = {
-    "ale_py": ("verification.py", "env/gym.py"),
+    "ale_py": ("verification.py", "env/gym.py", "env/lockstep.py"),
     "numba": ("kernels/", "compiling.py"),
     "llvmlite": ("kernels/", "atari/native.py"),
     "rich": ("faces/display.py", "faces/live.py"),
@@ -145,6 +145,18 @@ def test_a_library_is_imported_in_one_place_only():
         ]  # fmt: skip
         assert users, library
         assert all(user.startswith(places) for user in users), (library, users)
+
+
+def test_the_machine_imports_nothing_of_the_package_but_its_errors():
+    """So that it can become a distribution of its own, and knows no game."""
+    own = {name for name in PATHS if name.startswith("atari/")}
+    known = set.union(*(imports_of(PATHS[name]) for name in own))
+    outside = {
+        each for each in known
+        if each.split(".")[0] == "pixelpong" and not each.startswith("pixelpong.atari")
+    }  # fmt: skip
+    assert len(own) > 20
+    assert all(each.startswith("pixelpong.errors") for each in outside), outside
 
 
 def test_engines_know_no_policy_and_no_emulator():

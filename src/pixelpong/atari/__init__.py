@@ -1,4 +1,4 @@
-"""A small Atari 2600 that turns a cartridge into native code.
+"""An Atari 2600 that turns cartridges into native code.
 
 The console is from 1977. Its processor, a 6507 at 1.19 MHz, runs the program in the cartridge; a
 chip called TIA draws the picture, line by line, while the program tells it what to draw; a third,
@@ -9,17 +9,29 @@ Read in this order:
 
     machine      the record: everything the console remembers, and the picture
     opcodes      the processor's instructions
+    instructions what each of them does, as lines of typed Python
+    banks        the cartridge's side of the bus: ROM in banks
     disassembly  which bytes of a cartridge are instructions
     registers    the TIA's registers and objects, by name
     tia          what the TIA does when the program writes to it or reads it
     drawing      what each object looks like, and how lines are drawn
-    console      the bus, memory and timer, paddles, the start and end of a frame
-    translation  each instruction as a line or two of typed Python; the frame as one function
-    typed        that language, which also runs as plain Python
+    console      the bus, memory and timer, paddles, a frame
+    playing      what an action presses; frames and their results
+    interpreter  instructions one after the other, from anywhere
+    translation  all instructions that were found, as one function; tia_writes
+    exploring    where code begins: found by playing, and kept
+    typed        the language of all this, which also runs as plain Python
     lowering     from typed Python to LLVM IR: functions and statements
-    ir           the same for expressions; a program of functions and tables
-    native       from IR to machine code, and the cache
+    ir, program  the same for expressions; functions and tables that are compiled together
+    native       from IR to machine code; cache
+    build        the programs: the console for all cartridges, and a cartridge
+    cartridge    the facts that the machine must know; cartridges has them by name
+    roms         a cartridge's ROM, from ale-py
+    game         a compiled cartridge
+    starting     how a game starts
+    shrinking    making pictures smaller
 
-It knows the hardware and no game; `pixelpong.env.cartridge` has the facts about Pong. The pitfalls,
-and how exactness is tested, are described in ``docs/emulator.md``.
+It knows the hardware and no game, and imports nothing of the package but `pixelpong.errors`. What
+is Pong's alone is in `pixelpong.env`. The pitfalls, and how exactness is tested, are described in
+``docs/emulator.md``.
 """

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.atari.banks import LINE, NONE, QUARTERS, WHOLE
-from pixelpong.atari.disassembly import BankedRom, read_vector
+from pixelpong.atari.disassembly import BankedRom, Spot, read_vector
 from pixelpong.atari.machine import (
     MACHINE,
     MAX_LINES,
@@ -93,6 +93,13 @@ class Cartridge:
     def banked(self, content: bytes) -> BankedRom:
         """Its ROM with its banks."""
         return BankedRom(content, _SCHEMES[self.scheme[:2]], self.scheme.endswith("SC"))
+
+    def spots(self, rom: BankedRom) -> list[Spot]:
+        """Where the code begins: at a reset, an interrupt, and behind jumps through memory."""
+        size = len(rom.content)
+        vectors = [read_vector(rom.content, size - k) for k in (4, 2)]
+        places = [0xF000 | place for place in self.entries]
+        return [(address % size, address) for address in (*vectors, *places)]
 
     def all_constants(self, rom: BankedRom) -> dict[str, int]:
         """The constants of the machine's modules that this cartridge gives."""

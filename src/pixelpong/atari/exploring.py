@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import random
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ _NO_SWITCH, _RESET = 0x3F, 0x3E
 _DIRECTIONS = (15, 14, 13, 11, 7, 10, 6, 9, 5)
 _HIGHEST_OHM = 800_000
 
-_OFTEN = 1_000  # times in a process that unknown spots were met, which is worth compiling again
+_OFTEN = 10_000  # times in a process that unknown spots were met, which is worth compiling again
 _MOST_ROUNDS = 3  # of compiling again
 
 
@@ -43,7 +42,7 @@ def explore(code: NativeCode, power_on: Callable[[], NDArray[np.void]], size: in
     `code` plays it without a translation. The same cartridge always gives the same spots.
     """
     play = code.function("play", ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32)
-    chance = random.Random(0)
+    rng = np.random.default_rng(0)
 
     def hold(machine: Any, switches: int, count: int) -> bool:
         machine["swchb"] = switches
@@ -55,16 +54,17 @@ def explore(code: NativeCode, power_on: Callable[[], NDArray[np.void]], size: in
         goes_on = hold(machine, _NO_SWITCH, _IDLE_FRAMES) and hold(machine, _RESET, _RESET_FRAMES)
         for _ in range(_FRAMES // _HOLD):
             if goes_on:  # if it meets what is not covered, that is all
-                _press(machine, chance)
+                _press(machine, rng)
                 goes_on = hold(machine, _NO_SWITCH, _HOLD)
     return set(read_seen(code, size))
 
 
-def _press(machine: Any, chance: random.Random) -> None:
+def _press(machine: Any, rng: np.random.Generator) -> None:
     """Press and turn whatever may be plugged in; a paddle's button is one of the directions."""
-    machine["swcha"] = chance.choice(_DIRECTIONS) << 4 | chance.choice(_DIRECTIONS)
-    machine["fire"] = [chance.choice((0, 0x80)) for _ in range(2)]
-    machine["resistance"] = [chance.randrange(_HIGHEST_OHM) for _ in range(4)]
+    left, right = rng.choice(_DIRECTIONS, 2)
+    machine["swcha"] = left << 4 | right
+    machine["fire"] = rng.choice((0, 0x80), 2)
+    machine["resistance"] = rng.integers(_HIGHEST_OHM, size=4)
 
 
 def read_seen(code: NativeCode, size: int) -> dict[Spot, int]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pixelpong.atari import build
 from pixelpong.atari.cache import cache_folder
 from pixelpong.atari.cartridge import Cartridge
-from pixelpong.atari.disassembly import Spot, read_vector
+from pixelpong.atari.disassembly import Spot
 from pixelpong.atari.exploring import Notes, explore
 from pixelpong.atari.machine import FRAME_DONE, NOT_IMPLEMENTED
 from pixelpong.atari.native import NativeCode, Source
@@ -81,7 +81,7 @@ class Game:
         cartridge, banked = self.cartridge, self._banked
 
         def make_ir() -> str:
-            entries = self._entries()
+            entries = cartridge.spots(banked)
             return build.make_program(cartridge, banked, entries, with_hints=not is_plain).to_ir()
 
         return self._load(Source(self._key(f"whole {is_plain}"), make_ir))
@@ -123,13 +123,6 @@ class Game:
         hints = (cartridge.entries, dict(cartridge.hints), cartridge.record.descr)
         modules = [Path(str(module.__file__)) for module in cartridge.modules]
         return _hash(self._rom, repr((form, facts, hints)), *modules)
-
-    def _entries(self) -> list[Spot]:
-        """Where the code begins: at a reset, an interrupt, and behind jumps through memory."""
-        size = len(self._rom)
-        vectors = [read_vector(self._rom, size - k) for k in (4, 2)]
-        places = [0xF000 | place for place in self.cartridge.entries]
-        return [(address % size, address) for address in (*vectors, *places)]
 
     def with_facts(self, **changes: Any) -> Game:
         """The same program, compiled for a console for which other facts hold."""

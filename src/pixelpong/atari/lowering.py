@@ -40,8 +40,8 @@ def lower_modules(
     A function of a later module replaces one of an earlier module that has its name. Names in
     `outside` are not the modules', but another program's.
     """
-    program.exported.update(exports)
     functions: dict[str, FunctionType] = {}
+    program.exports.update(exports)
     for module in modules:
         names = vars(module)
         program.add_names({name: each for name, each in names.items() if name not in outside})
@@ -62,7 +62,7 @@ def lower_modules(
         (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
         assert isinstance(tree, ast.FunctionDef)
         attribute = "alwaysinline" if is_inline else "noinline"
-        lowering = Lowering(program, name, attribute, is_exported=name in exports)
+        lowering = Lowering(program, name, attribute)
         lowering.body(tree.body)
         lowering.close()
 
@@ -76,16 +76,14 @@ def _parse(source: str) -> list[ast.stmt]:
 class Lowering(ir.Expressions):
     """Translates one function to IR; `label` and `goto` join parts made piece by piece."""
 
-    def __init__(
-        self, program: Program, name: str, attribute: str = "", *, is_exported: bool = False
-    ) -> None:
+    def __init__(self, program: Program, name: str, attribute: str = "") -> None:
         super().__init__(program, name)
         parameters, self._result = program.signatures[name]
         listed = ", ".join(f"{kind} noundef %{each}" for each, kind in parameters.items())
         is_shared = program.is_linked and attribute != "alwaysinline"
-        linkage = "" if is_exported or is_shared else "internal "
-        symbol = program.symbol(name)
-        self._head = f"define {linkage}{self._result} @{symbol}({listed}) nounwind {attribute} {{"
+        linkage = "" if is_shared or name in program.exports else "internal "
+        start = f"define {linkage}{self._result} @{program.symbol(name)}({listed})"
+        self._head = f"{start} nounwind {attribute} {{"
         self._pointers = {each for each, kind in parameters.items() if kind == POINTER}
         for each, kind in parameters.items():
             if kind != POINTER:

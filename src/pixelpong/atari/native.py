@@ -21,8 +21,8 @@ from pixelpong.atari.cache import cache_folder, keep, read_kept
 
 # LLVM's optimization level for the machine code.
 CODE_LEVEL = 2
-# The passes over the IR without which code is slow. All of LLVM's level 1 take five times as long,
-# and the code is not faster.
+# The passes over the IR without which code is slow. All those of LLVM's level 1 take five times as
+# long, and no cartridge gets faster.
 PASSES = (
     "always_inliner",
     "sroa",
@@ -43,6 +43,8 @@ class Source(NamedTuple):
 
     key: bytes  # identifies everything that the IR depends on
     make_ir: Callable[[], str]
+    # LLVM's level for the IR; at 0 only PASSES run. Loops over arrays need more, cartridges do not.
+    level: int = 0
 
 
 class NativeCode:
@@ -107,7 +109,7 @@ class _Compiler:
     def name_of(self, source: Source) -> str:
         """A name derived from all that the machine code depends on."""
         parts = (source.key.hex(), llvmlite.__version__, self.triple, self._processor)
-        text = "\n".join((*parts, self._features, str(CODE_LEVEL), *PASSES))
+        text = "\n".join((*parts, self._features, f"{source.level} {CODE_LEVEL}", *PASSES))
         return hashlib.sha256(text.encode()).hexdigest()[:40]
 
     def compile(self, source: Source) -> bytes:
@@ -115,10 +117,15 @@ class _Compiler:
         module = llvm.parse_assembly(source.make_ir())
         module.triple, module.data_layout = self.triple, str(self.target.target_data)
         module.verify()
-        tuning = llvm.create_pipeline_tuning_options()
-        passes = llvm.create_new_module_pass_manager()
-        for name in PASSES:
-            getattr(passes, f"add_{name}_pass")()
-        passes.run(module, llvm.create_pass_builder(self.target, tuning))
+        tuning = llvm.create_pipeline_tuning_options(source.level)
+        tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_unrolling = False
+        builder = llvm.create_pass_builder(self.target, tuning)
+        if source.level:
+            passes = builder.getModulePassManager()
+        else:
+            passes = llvm.create_new_module_pass_manager()
+            for name in PASSES:
+                getattr(passes, f"add_{name}_pass")()
+        passes.run(module, builder)
         code: bytes = self.target.emit_object(module)
         return code

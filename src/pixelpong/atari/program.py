@@ -73,7 +73,7 @@ class Program:
     names: dict[str, Any] = field(default_factory=dict)  # constants and tables of the source
     # For each function its parameters by name, with their types, and the type of the result.
     signatures: dict[str, tuple[dict[str, str], str]] = field(default_factory=dict)
-    exported: set[str] = field(default_factory=set)  # functions that others call by their names
+    exports: set[str] = field(default_factory=set)  # functions to call from outside, by their name
     functions: list[str] = field(default_factory=list)  # as IR
     _tables: dict[str, str] = field(default_factory=dict)
 
@@ -122,7 +122,7 @@ class Program:
         """The name of a function or table in IR; what is linked must not be called as in C."""
         shared = (self.signatures, self.outside, self.memory)
         is_shared = self.is_linked and any(name in each for each in shared)
-        is_shared &= name not in self.exported
+        is_shared = is_shared and name not in self.exports
         return f"atari.{name}" if is_shared else name
 
     def constant_outside(self, name: str) -> str | None:

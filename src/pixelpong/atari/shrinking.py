@@ -56,7 +56,7 @@ class Shrinking:
         parts = (*columns, *rows)
         form = b"".join(repr(each.shape).encode() + each.tobytes() for each in parts)
         key = hashlib.sha256(form + Path(__file__).read_bytes()).digest()
-        self._code = NativeCode([Source(key, lambda: make_ir(columns, rows))], folder)
+        self._code = NativeCode([Source(key, lambda: make_ir(columns, rows), level=1)], folder)
         self.address = self._code.address("shrink")
         self.scratch_size = (int(rows.sources.max()) + 1) * _stride(columns)
 

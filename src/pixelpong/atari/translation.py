@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from pixelpong.atari import registers as r
-from pixelpong.atari.banks import NONE, WHOLE
+from pixelpong.atari.banks import LINE, NONE, WHOLE
 from pixelpong.atari.disassembly import BankedRom, Instruction, Spot, disassemble
 from pixelpong.atari.instructions import (
     CONDITIONS,
@@ -131,7 +131,8 @@ class Translation:
                 one = self._code[spot]
                 if spot in self._labels:
                     out.label(_label(spot))
-                out.code(f"if t > GUARD: pc = {one.pc}; goto(handover)" * (spot in self._checks))
+                if spot in self._checks:
+                    out.code(f"if t > GUARD: pc = {one.pc}; goto(handover)")
                 out.code(self._hints.get(spot[0], ""))
                 out.code(self._translate(one))
                 if out.is_closed:
@@ -294,7 +295,7 @@ class Translation:
             "if is_simple(q): r = read_rom(m, q)",
             "elif q & 0x1280 == 0x80: r = m.ram[q & 127]",
         ]
-        if self._rom.scheme in (0, 3):
+        if self._rom.scheme in (NONE, LINE):
             lines.append(f"else: r = read(m, t, q, {bus})")
         else:  # such a read may switch banks
             lines.append(f"elif q & 0x1000 == 0: r = read(m, t, q, {bus})\nelse:")

@@ -84,7 +84,7 @@ class Emulator:
         return PALETTE[self.screen]
 
     def get_state(self) -> bytes:
-        """Everything the future depends on, 228 bytes, without the picture."""
+        """Everything the future depends on, 382 bytes, without the picture."""
         return _PROGRESS.pack(self.held, self.num_frames) + self.console.get_state().tobytes()
 
     def set_state(self, state: bytes) -> None:
