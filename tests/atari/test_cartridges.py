@@ -70,6 +70,17 @@ def test_a_cartridge_of_each_scheme_is_ales_in_memory_and_pictures(name):
     assert found.pictures >= 3000 // 8
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("name", cartridges.names())
+def test_every_cartridge_is_ales_for_long(name):
+    """As `benchmarks/games.py` compares them, with other moves; known pictures may differ."""
+    lockstep = Lockstep(load_game(name))
+    for number, style in enumerate(STYLES):
+        found = lockstep.play(style, 20_000, np.random.default_rng([7, number]))
+    assert not found.difference
+    assert not found.picture_difference or cartridge(name).pictures
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STARTS)
 def test_a_start_after_a_game_is_ales(name):
