@@ -133,8 +133,9 @@ class Session:
             "training_seconds": total - self._counts.evaluation_seconds,
         }
         self._run.metrics.append(progress.line() | stats.figures | {"timing": timing})
-        self._recorded_update = progress.update
         self._keep_agent()
+        # Only now: a checkpoint of this update would skip an agent that memory did not suffice for.
+        self._recorded_update = progress.update
 
     def should_evaluate(self) -> bool:
         """Whether an evaluation is due after this update and has not been done yet."""
