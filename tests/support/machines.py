@@ -93,7 +93,7 @@ def made_up_state(rng: np.random.Generator) -> np.ndarray:
     state["cycle"] %= 76
     state["position"] %= 160
     state["timer_shift"] = rng.choice([0, 3, 6, 10])
-    state["begun"] = state["vsync_end"] = state["timer_reset"] = 0
+    state["begun"] = state["vsync_end"] = state["timer_reset"] = state["is_grey"] = 0
     state["star_form"] %= 3
     state["hmove_age"] %= 100
     for name in ("timer_set", "emptied_until"):

@@ -271,5 +271,5 @@ def _differences(wanted: Any, machine: Any) -> dict[str, Any]:
     }
 
 
-_NOT_STORED = ("resistance", "hidden", "late_mirror", "star_form")
-"""What ALE does not keep in a state: inputs, and what ends with a line."""
+_NOT_STORED = ("resistance", "hidden", "late_mirror", "star_form", "is_grey")
+"""What ALE does not keep in a state: inputs, what ends with a line, the colours of a television."""
