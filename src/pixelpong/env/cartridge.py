@@ -29,6 +29,7 @@ from pixelpong.atari.machine import (
     PADDLE_HIGHEST,
     PADDLE_LOWEST,
     PADDLE_TURN,
+    TOP,
 )
 from pixelpong.atari.registers import *
 from pixelpong.atari.typed import (
@@ -41,6 +42,7 @@ from pixelpong.atari.typed import (
     rounds_that_meet,
     wide,
 )
+from pixelpong.env.field import FIELD_TOP
 
 ENTRIES = (0x386, 0x3F5)  # offsets of code that is reached by jumps through memory
 LEFT_POINTS, RIGHT_POINTS = 13, 14  # addresses in memory: the opponent's, on the left; the agent's
@@ -69,7 +71,8 @@ HINTS = {
         "t = (t // 76 + y - 1) * 76 + 5; y = 1"
     ),
     0x58B: (
-        "if x == 1 and y == 0 and m.ram[MODE] < 13 and t + 76 * 20 < END and points_are_unseen(m): "
+        "if x == 1 and y == 0 and m.ram[MODE] < 13 and t + 76 * 20 < END "
+        "and points_are_unseen(m, t): "
         "x = 20; y = 4; t += 19 * 76"
     ),
     0x5E0: (
@@ -88,8 +91,13 @@ _READ_FIRST, _READ_SECOND = 23, 32
 
 
 @inline
-def points_are_unseen(m: Machine) -> Int:
-    """Whether the rows with the points may be skipped: they are not drawn, nothing can collide."""
+def points_are_unseen(m: Machine, t: Int) -> Int:
+    """Whether the rows with the points may be skipped: they are not drawn, nothing can collide.
+
+    In a made-up state they may come so late that they reach into the field.
+    """
+    if m.draws and t + 76 * 20 >= 76 * (TOP + FIELD_TOP):
+        return 0
     return m.draws != DRAW_PICTURE and shows_playfield_alone(m)
 
 
