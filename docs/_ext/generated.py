@@ -109,7 +109,7 @@ def _describe_game(line: dict[str, Any], found: dict[str, Any] | None) -> tuple[
     if reason:
         result = f"not covered: {reason}"
     elif "pictures" in line:
-        result = f"memory equal; {line['pictures']}"
+        result = f"refused: memory equal, but {line['pictures']}"
     return (
         *counts,
         f"{found.get('wrong_pictures', 0):,}",

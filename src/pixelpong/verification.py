@@ -57,15 +57,19 @@ def compare_with_ale(seed: int, frames: int = NUM_FRAMES) -> int | None:
     return None
 
 
-def load_game(name: str, *, allow_inexact: bool = False) -> Game:
-    """Compile a game, or take it from the cache."""
+def load_game(
+    name: str, tell: Callable[[str], None] = lambda line: None, *, allow_inexact: bool = False
+) -> Game:
+    """Compile a game, after a line to `tell`, or take it from the cache."""
     facts = cartridge(name, allow_inexact=allow_inexact)
-    return Game(facts, read_rom(facts))
+    return Game(facts, read_rom(facts), tell=tell)
 
 
-def compare_game(name: str, seed: int, frames: int = NUM_FRAMES) -> Comparison:
+def compare_game(
+    name: str, seed: int, tell: Callable[[str], None], frames: int = NUM_FRAMES
+) -> Comparison:
     """Play a game here and on ALE with three kinds of actions, `frames` of each."""
-    lockstep = Lockstep(load_game(name), picture_every=1)
+    lockstep = Lockstep(load_game(name, tell), picture_every=1)
     for number, style in enumerate(STYLES):
         lockstep.play(style, frames, make_rng(seed, "play", number))
     return lockstep.found

@@ -202,7 +202,7 @@ def test_hmove_blanks_eight_columns_in_all_cartridges_but_four(step):
     without, played = set(), [p for p in sorted(ROMS.glob("*.bin")) if p.stem not in NOT_PLAYED]
     paths = [path for path in played if path.stem in combless or path in played[::step]]
     for path in paths:
-        ale = load_ale(path)
+        ale = load_ale(path.stem)
         ale.act(0)  # some begin in the middle of a frame
         data = ale.cloneState().serialize()
         state = changed_state(data, find_numbers(data), program, objects=0, vblank=0)

@@ -20,7 +20,7 @@ from pixelpong.atari.machine import make_machine
 _TRUE = 0xFAB1FAB2 - (1 << 32)
 _NEVER = 0x7FFFFFFF
 
-_PARTS = {
+PARTS = {
     "System": "cycles",
     "M6502Low": "a x y s opcode pc n v b d i not_z c",
     "M6532": "size ram:128 timer timer_shift timer_set timer_reset timer_read directions",
@@ -37,7 +37,7 @@ _LONGEST = 400  # lines; ALE left a frame in the middle that is longer
 def read_numbers(data: bytes) -> dict[str, Any]:
     """The numbers of a serialised state by name; those of a truth value are as they are."""
     found: dict[str, Any] = {}
-    for chip, names in _PARTS.items():
+    for chip, names in PARTS.items():
         mark = len(chip).to_bytes(4, "little") + chip.encode()
         at = data.index(mark, 8) + len(mark)
         for word in names.split():

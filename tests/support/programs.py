@@ -24,6 +24,7 @@ from pixelpong.atari.cartridge import Cartridge
 from pixelpong.atari.machine import DRAW_NOTHING, DRAW_PICTURE, FRAME_DONE, STATE, TOP, WIDTH
 from pixelpong.atari.native import NativeCode, Source
 from pixelpong.atari.opcodes import DOCUMENTED, LENGTHS, OPCODES
+from pixelpong.env import lockstep
 
 TRUE, FALSE = (pattern - (1 << 32) for pattern in (0xFAB1FAB2, 0xBAD1BAD2))
 """How ALE writes truth values."""
@@ -81,22 +82,11 @@ def write_at(cycle: int, register: int, passed: int = AFTER_LINES) -> bytes:
 
 # Running them.
 
-_LAYOUT = {
-    "System": "cycles",
-    "M6502Low": "a x y s opcode pc n v b d i not_z c",
-    "M6532": "size ram:128 timer timer_shift timer_set timer_reset timer_read directions",
-    "TIA": (
-        "frame_start clocks:6 vsync_end objects vsync vblank nusiz:2 colup:4 ctrlpf priority "
-        "refp:2 pf grp:2 old_grp:2 enam:2 enabl old_enabl hm:5 vdelp:2 vdelbl resmp:2 collisions "
-        "position:5 shown_grp:2 hmove blanks stars star emptied emptied_until"
-    ),
-}
-
 
 def find_numbers(data: bytes) -> dict[str, int]:
     """Where the numbers of a serialised state are, by name; of several, the first."""
     places = {"left_paddle": 0, "right_paddle": 4}
-    for chip, names in _LAYOUT.items():
+    for chip, names in ale_start.PARTS.items():
         mark = struct.pack("<i", len(chip)) + chip.encode()
         at = data.index(mark, 8) + len(mark)
         for word in names.split():
@@ -124,14 +114,9 @@ ROMS = Path(ale_py.__file__).parent / "roms"
 NOT_PLAYED = ("combat", "joust", "maze_craze", "warlords")  # by ALE, for two only
 
 
-def load_ale(path: Path) -> Any:
+def load_ale(name: str) -> Any:
     """ALE with a cartridge that was just switched on."""
-    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-    ale = ale_py.ALEInterface()
-    ale.setFloat("repeat_action_probability", 0.0)
-    ale.setInt("frame_skip", 1)
-    ale.setInt("max_num_frames_per_episode", 0)
-    ale.loadROM(str(path))
+    ale = lockstep.load_ale(name)
     ale.reset_game()
     return ale
 
@@ -146,7 +131,7 @@ class Pair:
         """
         path = ROMS / f"{name}.bin"
         self.rom = path.read_bytes()
-        self.ale = load_ale(path)
+        self.ale = load_ale(name)
         self.base = self.ale.cloneState().serialize()
         self.places = find_numbers(self.base)
         self.prepared: dict[tuple[tuple[str, int], ...], bytes] = {}

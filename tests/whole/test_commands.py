@@ -82,6 +82,7 @@ ELSEWHERE = {
     "python tests/support/promises.py": "writes into a page; test_promises holds what it writes",
     "python benchmarks/bare.py": "measures, minutes, and compiles eleven games",
     "python benchmarks/batches.py": "measures on a Ray",
+    "python benchmarks/first_use.py": "compiles all cartridges, minutes",
     "python benchmarks/games.py": "plays all cartridges, half an hour",
     "python benchmarks/ladder.py": "half an hour of trainings",
     "python benchmarks/peers.py": "needs the extra [bench]",

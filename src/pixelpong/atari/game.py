@@ -59,14 +59,13 @@ class Game:
         """
         self.cartridge, self._rom = cartridge, rom
         self._banked, self._folder = cartridge.banked(rom), folder or cache_folder()
-        self._tell: Callable[[str], None] | None = tell
+        self._tell, self.was_kept = tell, True
         self.keep_notes: Callable[[], Any] = lambda: None
         try:
             self._code = self._compile(is_plain) if cartridge.hints else self._link()
         except (RuntimeError, OSError) as error:
             advice = "use a machine that numba supports"
             raise EmulatorError(f"LLVM cannot compile the game: {error}; {advice}") from error
-        self.was_kept = self._tell is not None
         self.address = self._code.address("play_frames")
         number, pointer = ctypes.c_int32, ctypes.c_void_p
         self.play_frames = self._code.function(
@@ -112,9 +111,9 @@ class Game:
 
     def _warn(self) -> None:
         """Tell, once, that it takes a while."""
-        if self._tell:
+        if self.was_kept:
             self._tell(f"Compiling {self.cartridge.name} for this processor, once …")
-            self._tell = None
+        self.was_kept = False
 
     def _key(self, form: str) -> bytes:
         """Hash what the code depends on besides the processor and LLVM: ROM, form, sources."""

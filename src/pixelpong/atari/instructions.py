@@ -207,9 +207,9 @@ def instruction_code(one: Opcode, low: str, high: str) -> str:
             if one.name in WRITES:
                 lines.append(OPERATIONS.get(one.name, ""))
                 lines.append(write_code(one.mode, stored_value(one.name)))
+            elif one.name in CHANGES:
+                lines += ["e = q", read_code(one.mode, bus), OPERATIONS[one.name]]
+                lines += ["q = e", write_code(one.mode, "r")]
             else:
-                keeps = one.name in CHANGES
-                lines += ["e = q"] * keeps
                 lines += [read_code(one.mode, bus), OPERATIONS[one.name]]
-                lines += ["q = e", write_code(one.mode, "r")] if keeps else []
     return "\n".join(line for line in lines if line)

@@ -49,7 +49,7 @@ STATE = np.dtype(
         ("blanks", "u1"),  # 1 if HMOVE blanks the left of the next line drawn
         # A read of latch CXM0P + k returns bit 2k as its bit 7, and bit 2k + 1 as its bit 6.
         ("collisions", "<u2"),
-        # From here on all is 0 in Pong. First what a frame leaves to the next one.
+        # What only some cartridges use. First what a frame leaves to the next one.
         ("begun", "<i4"),  # the cycle in which an unfinished frame continues, 0 if a new one begins
         ("vsync_end", "<i4"),  # until this cycle the end of VSYNC ends no frame; 0: none began
         ("hmove_age", "u1"),  # cycles since HMOVE, 0 if it was long ago

@@ -119,12 +119,6 @@ def play_some(
 
 def play(m: Machine, count: Int) -> Int:
     """Play frames with the inputs as they are; return the stop code."""
-    play_on(m, count)
-    return m.stop
-
-
-def play_on(m: Machine, count: Int) -> None:
-    """Play frames with the inputs as they are."""
     m.stop = FRAME_DONE
     k = 0
     while k < count and m.stop == FRAME_DONE:
@@ -134,6 +128,7 @@ def play_on(m: Machine, count: Int) -> None:
             copy(m, 0, BEFORE, STATE_SIZE)
             run_frame(m, 1)
         k += 1
+    return m.stop
 
 
 def idle(m: Machine, switches: Int, count: Int) -> None:
@@ -141,4 +136,4 @@ def idle(m: Machine, switches: Int, count: Int) -> None:
     m.swcha = 0xFF
     m.swchb = switches  # a bit each, 0 while held: 1 RESET, 2 SELECT
     m.draws = DRAW_PICTURE
-    play_on(m, count)
+    play(m, count)

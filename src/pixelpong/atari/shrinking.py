@@ -63,20 +63,32 @@ class Shrinking:
 
 def make_ir(columns: Shares, rows: Shares) -> str:
     """Make the function `shrink` as IR."""
-    num_shares, height = rows.sources.shape
-    width, num_rows = columns.sources.shape[1], int(rows.sources.max()) + 1
     twins = _find_twins(rows)
     starts = np.where(twins < 0, 0, rows.sources[0, twins])
+    weights = np.array([_number(each) for each in rows.weights.T.ravel()])
     return f"""
 @twins = private constant {_array("i32", twins)}
 @starts = private constant {_array("i32", starts)}
 @ends = private constant {_array("i32", rows.sources[-1])}
 @sources = private constant {_array("i32", rows.sources.T)}
-@weights = private constant {_array("float", np.array(list(map(_number, rows.weights.T.ravel()))))}
+@weights = private constant {_array("float", weights)}
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 define void @shrink(ptr %first, ptr %second, ptr noalias %out, ptr noalias %scratch) nounwind {{
-  %sums = alloca [{num_rows} x ptr]
+{_add_rows(columns, rows)}
+
+{_make_small_rows(columns, rows)}
+
+return:
+  ret void
+}}
+"""
+
+
+def _add_rows(columns: Shares, rows: Shares) -> str:
+    """Add up each row's columns, unless it equals the row above, and note where the sums are."""
+    num_rows = int(rows.sources.max()) + 1
+    return f"""  %sums = alloca [{num_rows} x ptr]
   br label %row
 
 row:
@@ -108,9 +120,13 @@ row.end:
   store ptr %newest.next, ptr %kept
   %y.next = add i32 %y, 1
   %is_last = icmp eq i32 %y.next, {num_rows}
-  br i1 %is_last, label %small, label %row
+  br i1 %is_last, label %small, label %row"""
 
-small:
+
+def _make_small_rows(columns: Shares, rows: Shares) -> str:
+    """Make each small row of the sums of the rows that it covers, or copy its twin."""
+    (num_shares, height), width = rows.sources.shape, columns.sources.shape[1]
+    return f"""small:
   %s = phi i32 [0, %row.end], [%s.next, %small.end]
   %s.at = mul i32 %s, {width}
   %to = getelementptr i8, ptr %out, i32 %s.at
@@ -145,12 +161,7 @@ round:
 small.end:
   %s.next = add i32 %s, 1
   %is_end = icmp eq i32 %s.next, {height}
-  br i1 %is_end, label %return, label %small
-
-return:
-  ret void
-}}
-"""
+  br i1 %is_end, label %return, label %small"""
 
 
 def _find_twins(rows: Shares) -> NDArray[np.int64]:

@@ -8,7 +8,7 @@ something from line to line, the program writes to a register in time.
 Time is counted in colour clocks. A line takes 228 of them: 68 in which the beam flies back, then
 160 pixels. The processor's clock is a third of that, so a line takes 76 cycles. A write to WSYNC
 halts the processor until the next line begins, which keeps programs in step with the beam. A frame
-ends when the program clears VSYNC, after 262 lines in Pong. 210 of them are shown (`TOP`, `ROWS`).
+ends when the program clears VSYNC, mostly after 262 lines. 210 of them are shown (`TOP`, `ROWS`).
 
 A write that changes nothing costs one comparison. Before any other write, everything up to the
 beam is drawn (`pixelpong.atari.drawing`), if anybody looks.

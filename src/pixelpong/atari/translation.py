@@ -195,12 +195,11 @@ class Translation:
         if name in WRITES:
             changes = OPERATIONS.get(name, "")
             return f"{spend}\n{changes}\n{self._write(one, stored_value(name))}"
-        keeps = name in CHANGES
-        lines = [self._skip_loop(one).strip(), spend, self._read(one)]
-        lines += ["e = q"] * (keeps and not one.is_direct)
-        lines.append(self._operation(name))
-        lines += ["q = e"] * (keeps and not one.is_direct)
-        lines += [self._write(one, "r", is_known=True)] * keeps
+        lines = [self._skip_loop(one).strip(), spend, self._read(one), self._operation(name)]
+        if name in CHANGES:
+            if not one.is_direct:  # the operation may use q
+                lines = [*lines[:-1], "e = q", lines[-1], "q = e"]
+            lines.append(self._write(one, "r", is_known=True))
         if one.is_direct and self._rom.switches(one.word):
             lines.append(f"pc = {one.after}; goto(dispatch)")
         return "\n".join(line for line in lines if line)

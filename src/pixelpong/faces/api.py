@@ -306,7 +306,7 @@ def _verify_game(name: str, seed: int) -> Result:
     """Compare any game with ALE."""
     from pixelpong.verification import compare_game
 
-    found = compare_game(name, seed)
+    found = compare_game(name, seed, tell)
     compared = (
         f"{number_of(found.frames, 'frame')} of {name} from {number_of(found.starts, 'start')}"
     )
