@@ -34,9 +34,11 @@ def listener(says: bytes, *, closes: bool = False, host: str = "127.0.0.1") -> I
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, 0), family=family) as server:
-        threading.Thread(target=serve, daemon=True).start()
+        serving = threading.Thread(target=serve, daemon=True)
+        serving.start()
         yield server.getsockname()[1]
         server.shutdown(socket.SHUT_RDWR)
+        serving.join()  # it may have accepted a client a moment ago
     for client in clients:
         client.close()
 
