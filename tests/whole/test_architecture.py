@@ -39,7 +39,7 @@ TIMED = ("play.player", "learners", "env.native")
 
 FENCES = {
     "ale_py": ("verification.py", "env/gym.py", "env/lockstep.py"),
-    "numba": ("kernels/", "compiling.py"),
+    "numba": ("kernels/",),
     "llvmlite": ("kernels/", "atari/native.py"),
     "rich": ("faces/display.py", "faces/live.py"),
     "safetensors": ("run/arrays.py",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -11,11 +12,12 @@ from pathlib import Path
 import numba
 import pytest
 
-from pixelpong import compiling
+import pixelpong
+from pixelpong.kernels import compiling
 
 KERNEL = """
 from constants import FACTOR
-from pixelpong.compiling import compiled
+from pixelpong.kernels.compiling import compiled
 
 @compiled()
 def scale(x):
@@ -57,14 +59,20 @@ def test_a_constant_that_was_edited_in_another_file_reaches_the_kernels(scale_by
 
 
 def test_what_kernels_import_is_among_the_sources():
-    """Or an edit of it would not be noticed."""
-    package = Path(compiling.__file__).parent
-    for path in (package / "kernels").glob("*.py"):
-        for line in path.read_text("utf-8").splitlines():
-            if line.startswith("from pixelpong.") and "TYPE_CHECKING" not in line:
-                room = line.split()[1].removeprefix("pixelpong.").split(".")[0]
-                known = [name.removesuffix(".py") for name in compiling._SOURCES]
-                assert room in [*known, "compiling", "errors"], line
+    """Or an edit of it would not be noticed: at any depth, besides how to compile and to refuse."""
+    package = Path(pixelpong.__file__).parent
+    known = {name.removesuffix(".py") for name in compiling._SOURCES}
+    files, left = set(), list((package / "kernels").glob("*.py"))
+    while left:
+        path = left.pop()
+        files.add(path)
+        names = re.findall(r"^from pixelpong\.([\w.]+) import", path.read_text("utf-8"), re.M)
+        for name in names:
+            assert name.split(".")[0] in {*known, "errors"}, f"{path} imports {name}"
+            other = package.joinpath(*name.split("."))
+            other = other / "__init__.py" if other.is_dir() else other.with_suffix(".py")
+            left += [other] if other not in files else []
+    assert len(files) > 15
 
 
 WORDS = ["train", "--preset", "classic", "--updates", "1", "--max-frames", "300", "--hidden", "8"]
@@ -84,14 +92,27 @@ def test_without_numbas_compiler_one_line_says_so_and_no_run_is_made(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_without_a_home_no_folder_of_that_sign_appears(tmp_path, monkeypatch):
-    """Where numba cannot write beside the package, it would make ``~/.cache`` right here."""
+def test_without_a_home_kernels_are_kept_beside_the_package_or_not_at_all(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
-    monkeypatch.setattr(os, "access", lambda *_, **__: False)
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
-    (tmp_path / "kernel.py").write_text(
-        KERNEL.replace("from constants import FACTOR", "FACTOR = 2")
-    )
+    monkeypatch.setattr(compiling, "cache_folder", lambda: None)
+    monkeypatch.setattr(compiling, "_PACKAGE", tmp_path / "package")
+    monkeypatch.setattr(compiling, "_hash_of_sources", lambda: "0123")
+    kernel = KERNEL.replace("from constants import FACTOR", "FACTOR = 2")
+    Path("kernel.py").write_text(kernel)
     assert runpy.run_path("kernel.py")["scale"](10.0) == 20.0
-    assert not [path for path in tmp_path.rglob("*") if "~" in path.name or path.suffix == ".nbc"]
+    (code,) = tmp_path.rglob("*.nbc")
+    assert tmp_path / "package/__pycache__/kernels-0123" in code.parents
+    Path("package").rename("elsewhere")
+    Path("package").touch()  # nothing can be written in it
+    assert runpy.run_path("kernel.py")["scale"](10.0) == 20.0
+    assert [*tmp_path.rglob("*.nbc")] == [*Path("elsewhere").absolute().rglob("*.nbc")]
+
+
+def test_there_is_one_cache_folder(tmp_path, monkeypatch):
+    """For the machine's code and that of kernels, unless numba has got one of its own."""
+    monkeypatch.setenv("PIXELPONG_CACHE_DIR", str(tmp_path / "ours"))
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    assert compiling._find_folder().parent == tmp_path / "ours"
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "numba"))
+    assert compiling._find_folder().parent == tmp_path / "numba"

@@ -105,7 +105,7 @@ def test_in_odd_surroundings_a_run_comes_to_the_same_bits(tmp_path, undisturbed,
 
 
 KERNEL = """
-from pixelpong.compiling import compiled
+from pixelpong.kernels.compiling import compiled
 
 @compiled()
 def double(x):

@@ -6,9 +6,7 @@ over active inputs, and in another order than those of a matrix product. Only th
 `pixelpong.kernels.stepping` have no definition here; they are tested against ale-py's classes.
 
 There is no ``fastmath``: the order of a sum is part of the promise "same seed, same bits".
-Numba compiles the kernels once per machine and caches them next to the file or, if the package is
-read-only, in the user's cache directory. `pixelpong.compiling` empties that cache after a change in
-any file that kernels are compiled from, so a constant or a function of another file is never stale.
+Numba compiles the kernels once per machine; `pixelpong.kernels.compiling` says where they are kept.
 """
 
 from pixelpong.kernels.observing import MAX_ACTIVE as MAX_ACTIVE

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.compiling import compiled
+from pixelpong.kernels.compiling import compiled
 from pixelpong.learn.optimizer import ADAM_DECAYS, ADAM_EPSILON, EPSILON
 
 # The NumPy error model: a division that cannot fail needs no check, and so can be vectorised.

@@ -12,9 +12,9 @@ import numpy as np
 from numba.extending import register_jitable
 
 from pixelpong.atari.machine import FRAME_DONE
-from pixelpong.compiling import compiled
 from pixelpong.env.field import DRAW_FIELD
 from pixelpong.items import ACTIONS, DOWN, NUM_PIXELS, UP
+from pixelpong.kernels.compiling import compiled
 from pixelpong.kernels.intrinsics import call_play_frames
 from pixelpong.kernels.observing import find_difference, observe_features
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 
-from pixelpong.compiling import compiled
+from pixelpong.kernels.compiling import compiled
 
 # The NumPy error model: a division that cannot fail needs no check, and so can be vectorised.
 _kernel = compiled(error_model="numpy")

@@ -20,8 +20,8 @@ import numpy as np
 from numba.extending import register_jitable
 
 from pixelpong.atari.machine import DRAW_PICTURE, FRAME_DONE
-from pixelpong.compiling import compiled
 from pixelpong.env.field import DRAW_FIELD
+from pixelpong.kernels.compiling import compiled
 from pixelpong.kernels.intrinsics import call_play_frames, call_shrink, lowest_bit
 
 _kernel = compiled(error_model="numpy")
