@@ -92,7 +92,7 @@ def find_lost_points(replayer: Replayer, count: int, seed: int) -> tuple[list[An
         after, rewards, actions = replayer.play(replayer.params, streams, draws)
         past.append((streams, actions[:, 0], draws[:, 0]))
         points += int((rewards != 0).sum())
-        games += int((after["memory"]["steps"] == 0).sum())
+        games += int((after["game"]["steps"] == 0).sum())
         for place in np.flatnonzero(rewards[:, 0] < 0):
             rows = [tuple(part[place] for part in step) for step in past]
             is_one_point = [

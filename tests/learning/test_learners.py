@@ -261,14 +261,17 @@ def test_the_rate_falls_with_the_share_of_points_lost(won, lost, rate):
 def test_streams_continue_if_they_are_still_there_and_against_whom_they_were(changes, continued):
     other = make_learner(small("fast", **changes))
     other.set_state(*learn(small("fast")).get_state())
-    assert [bool(item.streams["memory"]["is_on"]) for item in other.items()] == continued
+    assert [bool(item.streams["game"]["is_on"]) for item in other.items()] == continued
 
 
 def test_streams_whose_indices_leave_an_array_are_refused():
     arrays, counters = learn(small("fast")).get_state()
-    for part, name, value in (("memory", "newest", -1), ("sides", "last_action", 3)):
+    for spoil in (
+        lambda stream: stream["game"].__setitem__("newest", -1),
+        lambda stream: stream["last_actions"].__setitem__(1, 3),
+    ):
         streams = arrays["streams"].copy()
-        streams.view(kernels.STREAM)[0, 0][part][name] = value
+        spoil(streams.view(kernels.STREAM)[0, 0])
         with pytest.raises(CheckpointError, match="outside their arrays; resume with its own"):
             make_learner(small("fast")).set_state(arrays | {"streams": streams}, counters)
 

@@ -169,7 +169,7 @@ def test_a_training_does_not_see_the_colours_after_the_cartridge_has_given_up(pa
     """Nobody wins a point: the episode ends before all pixels are on."""
     player, item = make_player(), Item("train", 0, 1, 0, steps=60)
     stream = player.play(item, params).streams
-    stream["memory"]["num_frames"] = 64_990
+    stream["game"]["num_frames"] = 64_990
     result = player.play(dataclasses.replace(item, streams=stream), params)
     assert [episode.frames for episode in result.episodes][:1] == [duel.MAX_FRAMES]
 

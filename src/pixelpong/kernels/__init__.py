@@ -20,12 +20,11 @@ from pixelpong.kernels.ppo import list_steps as list_steps
 from pixelpong.kernels.ppo import sum_rows as sum_rows
 from pixelpong.kernels.records import BEGIN as BEGIN
 from pixelpong.kernels.records import GAME as GAME
-from pixelpong.kernels.records import GAMES as GAMES
 from pixelpong.kernels.records import GATED_STEP as GATED_STEP
 from pixelpong.kernels.records import MAX_INPUTS as MAX_INPUTS
 from pixelpong.kernels.records import NUM_MARKS as NUM_MARKS
-from pixelpong.kernels.records import PLACE as PLACE
 from pixelpong.kernels.records import PLAIN_STEP as PLAIN_STEP
+from pixelpong.kernels.records import RULES as RULES
 from pixelpong.kernels.records import STREAM as STREAM
 from pixelpong.kernels.records import are_fields as are_fields
 from pixelpong.kernels.records import are_streams as are_streams

@@ -5,16 +5,35 @@ The classic network sees the pixels that changed, the gated one features of the 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba.extending import register_jitable
+from numpy.typing import NDArray
 
 from pixelpong.items import NUM_PIXELS
 from pixelpong.kernels.intrinsics import lowest_bit, reverse
 
 # A part of kernels, which is compiled with its callers.
 _part: Any = register_jitable(error_model="numpy")
+
+class Sight(NamedTuple):
+    """The geometry of the gated network's features, `pixelpong.env.features`."""
+
+    cells: NDArray[np.uint16]  # [NUM_PIXELS, ·], `list_cells_of_pixels`
+    geometry: NDArray[np.int64]  # `list_geometry`
+
+
+class Seen(NamedTuple):
+    """What one side has seen of the frame before, and scratch; changed."""
+
+    # [4, NUM_MARKS]: for each of the two frames a 1 at each feature that is on, then for each the
+    # list of these
+    marks: NDArray[np.uint16]
+    # [1], of the features of the frame before, or −1 if they are not known yet and all marks are 0
+    count: NDArray[np.int64]
+    pixels: NDArray[np.uint16]  # [NUM_PIXELS]
+
 
 MAX_ACTIVE = NUM_PIXELS  # the most active inputs that a step of the classic network can have
 
@@ -27,15 +46,15 @@ def find_difference(stream, indices, start):  # type: ignore[no-untyped-def]
     first step of an episode nothing is written. `indices` needs room for `MAX_ACTIVE` entries.
     Returns the end of the written part.
     """
-    m, end = stream.memory, start
-    now, before = stream.fields[m.newest], stream.fields[1 - m.newest]
-    for word in range(160 if m.steps > 0 else 0):
+    game, end = stream.game, start
+    now, before = stream.fields[game.newest], stream.fields[1 - game.newest]
+    for word in range(160 if game.steps > 0 else 0):
         bits = now[word >> 1, word & 1]
         changed = bits ^ before[word >> 1, word & 1]
         while changed != 0:
-            place = lowest_bit(changed)
-            is_on = bits >> np.uint64(place) & np.uint64(1)
-            pixel = (word >> 1) * 80 + (word & 1) * 64 + place
+            bit = lowest_bit(changed)
+            is_on = bits >> np.uint64(bit) & np.uint64(1)
+            pixel = (word >> 1) * 80 + (word & 1) * 64 + bit
             indices[end] = pixel if is_on else NUM_PIXELS + pixel
             end += 1
             changed &= changed - np.uint64(1)
@@ -59,9 +78,9 @@ def list_pixels(field, is_left, pixels):  # type: ignore[no-untyped-def]
 
 
 @_part
-def _mark_features(sight, field, is_left, pixels, is_on, found):  # type: ignore[no-untyped-def]
+def _mark_features(sight, field, is_left, pixels, is_on, features):  # type: ignore[no-untyped-def]
     """Mark and list the features of a frame, in an order that depends only on the pixels."""
-    cells, geometry = sight
+    cells, geometry = sight.cells, sight.geometry
     num_features, num_offsets, beside = geometry[0], geometry[1], geometry[2:]
     num_columns, num_shapes = len(beside), cells.shape[1] - 1
     num_pixels = list_pixels(field, is_left, pixels)
@@ -76,21 +95,21 @@ def _mark_features(sight, field, is_left, pixels, is_on, found):  # type: ignore
             cell = base + cells[pixels[k], shape]
             if not is_on[cell]:
                 is_on[cell] = 1
-                found[end] = cell
+                features[end] = cell
                 end += 1
     for i in range(num_features, end):
-        is_on[found[i]] = 0
-        found[i] -= num_features
+        is_on[features[i]] = 0
+        features[i] -= num_features
     for i in range(num_features, end):
-        row, column = found[i] // num_columns, found[i] % num_columns
+        row, column = features[i] // num_columns, features[i] % num_columns
         for j in range(num_features, end):
-            distance = found[j] % num_columns - column
+            distance = features[j] % num_columns - column
             if distance > 0:
-                below = row - found[j] // num_columns
+                below = row - features[j] // num_columns
                 pair = beside[column + distance] + (distance - 1) * num_offsets + below
                 if not is_on[pair]:
                     is_on[pair] = 1
-                    found[count] = pair
+                    features[count] = pair
                     count += 1
     return count
 
@@ -103,20 +122,16 @@ def observe_features(sight, stream, side, seen, indices, start):  # type: ignore
     the newest frame's features in the order found, those that vanished, the last action.
 
     Args:
-        sight: [NUM_PIXELS, ·] uint16, `pixelpong.env.features.list_cells_of_pixels`, and
-            int64, `pixelpong.env.features.list_geometry`.
+        sight: `Sight`.
         stream: `STREAM`.
-        seen: this side's scratch, changed. marks [4, `NUM_MARKS`] uint16: for each of the two
-            frames a 1 at each feature that is on, then for each the list of these; count [1], of
-            the previous frame's features, or −1 if they are not known yet and all marks are 0;
-            pixels [NUM_PIXELS] uint16.
+        seen: `Seen`, this side's; changed.
         indices: [≥ start + MAX_INPUTS] uint16; changed.
 
     Returns the end of the written part.
     """
-    (marks, count, pixels), fields, player = seen, stream.fields, stream.sides[side]
-    num_features, end = sight[1][0], start
-    now, before = stream.memory.newest, 1 - stream.memory.newest
+    marks, count, pixels, fields = seen.marks, seen.count, seen.pixels, stream.fields
+    num_features, end = sight.geometry[0], start
+    now, before = stream.game.newest, 1 - stream.game.newest
     is_now, is_before = marks[now], marks[before]
     if count[0] < 0:
         count[0] = _mark_features(sight, fields[before], side, pixels, is_before, marks[2 + before])
@@ -131,6 +146,6 @@ def observe_features(sight, stream, side, seen, indices, start):  # type: ignore
         if not is_now[feature]:
             indices[end] = 2 * num_features + feature
             end += 1
-    indices[end] = 3 * num_features + player.last_action
+    indices[end] = 3 * num_features + stream.last_actions[side]
     count[0] = num_now
     return end + 1

@@ -6,17 +6,16 @@ lock. Without a game they return after each decision.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba.extending import register_jitable
+from numpy.typing import NDArray
 
-from pixelpong.atari.machine import FRAME_DONE
-from pixelpong.env.field import DRAW_FIELD
 from pixelpong.items import ACTIONS, DOWN, NUM_PIXELS, UP
 from pixelpong.kernels.compiling import compiled
-from pixelpong.kernels.intrinsics import call_play_frames
-from pixelpong.kernels.observing import find_difference, observe_features
+from pixelpong.kernels.games import begin, load, play_step, save
+from pixelpong.kernels.observing import Seen, Sight, find_difference, observe_features
 
 # The NumPy error model: a division that cannot fail needs no check.
 _kernel = compiled(error_model="numpy")
@@ -24,81 +23,85 @@ _kernel = compiled(error_model="numpy")
 _part: Any = register_jitable(error_model="numpy")
 
 
+class Record(NamedTuple):
+    """What one side saw and did, as in `pixelpong.items.Played`, with room for more; changed."""
+
+    indices: NDArray[np.uint16]  # [·], a step's from ``offsets[t]`` on
+    offsets: NDArray[np.int64]  # [T + 1]
+    steps: NDArray[np.void]  # [T] `PLAIN_STEP` or `GATED_STEP`
+    hidden: NDArray[Any]  # [T, H], or [T, 0]
+
+
+class Network(NamedTuple):
+    """One side's network."""
+
+    params: Any  # `PlainParams` or `GatedParams`
+    scratch: Any  # of the gated network: `GatedScratch`
+    record: Record
+    max_inputs: int  # the most that a step can have
+
+
+class PlainParams(NamedTuple):
+    """Parameters of the classic network."""
+
+    W1: NDArray[Any]  # [NUM_PIXELS, H]
+    W2: NDArray[Any]  # [H]
+
+
+class GatedParams(NamedTuple):
+    """Parameters of the gated network, the two columns of a unit next to each other."""
+
+    W1: NDArray[Any]  # [D, 2H]
+    W2: NDArray[Any]  # [4, 2H]
+    b2: NDArray[Any]  # [4]
+
+
+class GatedScratch(NamedTuple):
+    """What the gated network needs to decide; all but `sight` is changed."""
+
+    sight: Sight
+    seen: Seen
+    z: NDArray[Any]  # [2H], the sums of the first layer, in the parameters' type
+    lanes: NDArray[Any]  # [8], partial sums of an output, in the parameters' type
+    outputs: NDArray[np.float64]  # [4]
+    log_probabilities: NDArray[np.float64]  # [3]
+    probabilities: NDArray[np.float64]  # [3]
+
+
 @_part
 def take_field(field, stream):  # type: ignore[no-untyped-def]
     """Copy `field` [80, 2], as from `pack_field`, to the newest of the two fields of a stream."""
-    m = stream.memory
-    m.newest, m.is_new = 1 - m.newest, 0
-    newest = stream.fields[m.newest]
+    game = stream.game
+    game.newest, stream.is_new = 1 - game.newest, 0
+    newest = stream.fields[game.newest]
     for row in range(len(field)):
         newest[row, 0], newest[row, 1] = field[row, 0], field[row, 1]
 
 
 @_part
-def _begin(stream, machine, start):  # type: ignore[no-untyped-def]
-    """Begin an episode."""
-    m, tally = stream.memory, stream.tally
-    m.is_on = m.is_new = 1
-    m.steps = m.num_frames = m.newest = m.fault = 0
-    for side in range(2):
-        player = stream.sides[side]
-        player.last_action = player.wanted = player.held = 0
+def _begin_stream(console, stream):  # type: ignore[no-untyped-def]
+    """Begin an episode of a stream."""
+    begin(console, stream.game, 0)
+    stream.game.newest, stream.is_new = 0, 1
+    stream.last_actions[0] = stream.last_actions[1] = 0
     for row in range(80):
         for word in range(2):
             stream.fields[0, row, word] = stream.fields[1, row, word] = 0
+    tally = stream.tally
     tally.entropy = 0.0
     tally.ups = tally.points = 0
-    _copy(start, machine)
 
 
 @_part
-def _copy(source, target):  # type: ignore[no-untyped-def]
-    """Copy an array [N]; an assignment compiles for seconds."""
-    for k in range(len(source)):
-        target[k] = source[k]
-
-
-@_part
-def _count(tally, step, place, up):  # type: ignore[no-untyped-def]
+def _count(stream, step, up):  # type: ignore[no-untyped-def]
     """Add the learning side's newest step to its statistics."""
+    tally = stream.tally
     tally.entropy += step.entropy
     tally.ups += step.action == up
     if step.reward != 0 and 0 <= tally.points < len(tally.ends):  # always, but in an invalid state
-        tally.ends[tally.points], tally.rewards[tally.points] = place, step.reward
+        tally.ends[tally.points] = stream.game.steps - 1
+        tally.rewards[tally.points] = step.reward
         tally.points += 1
-
-
-@_part
-def _emulate(game, stream, num_sides, draw):  # type: ignore[no-untyped-def]
-    """Emulate the frames of a step, with its draws; return the right side's reward.
-
-    There is one side for each network, the right side first; the console may play the left side.
-    """
-    about, actions, m = game[0], game[1], stream.memory
-    g, width = about[0], len(draw) // num_sides
-    num_frames = g.fewest_frames + np.int64(draw[1] * (g.most_frames - g.fewest_frames + 1))
-    num_frames = min(num_frames, g.max_frames - m.num_frames)
-    actions[:num_frames] = 0
-    for side in range(num_sides):
-        player = stream.sides[side]
-        held = player.held
-        for k in range(num_frames):
-            if draw[side * width + 2 + k] >= g.sticky:
-                held = player.wanted
-            actions[k] |= (held | g.serve) << 4 * side
-    stop, played, reward, is_over, _ = call_play_frames(
-        g.play_frames, g.machine, g.actions, num_frames, DRAW_FIELD
-    )
-    if stop != FRAME_DONE:
-        m.fault = stop
-        return 0
-    if num_frames > 0:
-        for side in range(num_sides):
-            player = stream.sides[side]
-            player.held = actions[num_frames - 1] >> 4 * side & 7
-    m.num_frames += played
-    m.is_on, m.is_new = 1 - (is_over | (m.num_frames >= g.max_frames)), 1
-    return reward
 
 
 # --- the classic network ----------------------------------------------------------------------
@@ -110,7 +113,7 @@ def up_probability(params, indices, start, stop, hidden, t):  # type: ignore[no-
 
     Definition: `pixelpong.learn.network.forward`. Writes the hidden activations to ``hidden[t]``.
     """
-    (W1, W2), h = params, hidden[t]
+    W1, W2, h = params.W1, params.W2, hidden[t]
     for unit in range(len(h)):
         h[unit] = 0
     for k in range(start, stop):
@@ -139,20 +142,26 @@ def up_probability(params, indices, start, stop, hidden, t):  # type: ignore[no-
     return (1.0 if z >= 0 else smaller) / (1.0 + smaller)
 
 
+_UP_INDEX, _DOWN_INDEX = ACTIONS.index(UP), ACTIONS.index(DOWN)
+
+
 @_part
 def _forget_plain(network):  # type: ignore[no-untyped-def]
     """This network remembers nothing besides the stream."""
 
 
 @_part
-def _decide_plain(network, stream, side, draw, t):  # type: ignore[no-untyped-def]
+def _decide_plain(network, stream, side, uniform, t):  # type: ignore[no-untyped-def]
     """Observe, decide, and record the decision with its probability."""
-    (params, _, (indices, offsets, steps, hidden), _), player = network, stream.sides[side]
-    end = find_difference(stream, indices, offsets[t])
-    p = up_probability(params, indices, offsets[t], end, hidden, t)
-    action = UP if (p >= 0.5 if draw < 0 else draw < p) else DOWN
-    offsets[t + 1], player.wanted, step = end, action, steps[t]
-    step.up_probability, step.action, step.entropy = p, action, 0.0
+    record = network.record
+    start = record.offsets[t]
+    stop = find_difference(stream, record.indices, start)
+    record.offsets[t + 1] = stop
+    p = up_probability(network.params, record.indices, start, stop, record.hidden, t)
+    goes_up = p >= 0.5 if uniform < 0 else uniform < p
+    stream.last_actions[side] = _UP_INDEX if goes_up else _DOWN_INDEX
+    step = record.steps[t]
+    step.up_probability, step.action, step.entropy = p, UP if goes_up else DOWN, 0.0
     if 0 < p < 1:
         step.entropy = -(p * np.log(p) + (1 - p) * np.log(1 - p))
 
@@ -162,12 +171,9 @@ def _decide_plain(network, stream, side, draw, t):  # type: ignore[no-untyped-de
 
 @_part
 def _read_out(params, scratch, indices, start, stop):  # type: ignore[no-untyped-def]
-    """Compute the outputs from the inputs ``indices[start:stop]``.
-
-    The parameters are W1 [D, 2H], W2 [4, 2H], b2 [4]; the scratch, changed, is [2H] and [8] of
-    their type, and [4], [3], [3] float64.
-    """
-    (W1, W2, b2), (z, lanes, y, _, _) = params, scratch
+    """Compute the outputs from the inputs ``indices[start:stop]``."""
+    W1, W2, b2 = params.W1, params.W2, params.b2
+    z, lanes = scratch.z, scratch.lanes
     for i in range(len(z)):
         z[i] = 0
     k = start
@@ -198,13 +204,13 @@ def _read_out(params, scratch, indices, start, stop):  # type: ignore[no-untyped
             lanes[0] += W2[output, i] * z[i]
         left = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3])
         right = (lanes[4] + lanes[5]) + (lanes[6] + lanes[7])
-        y[output] = np.float64(left) + np.float64(right) + b2[output]
+        scratch.outputs[output] = np.float64(left) + np.float64(right) + b2[output]
 
 
 @_part
-def _choose(scratch, steps, t, draw):  # type: ignore[no-untyped-def]
-    """Choose an action by a softmax of the outputs; record it with its probability."""
-    _, _, y, logs, p = scratch
+def _choose(scratch, step, uniform):  # type: ignore[no-untyped-def]
+    """Sample an action from the softmax of the outputs; record it with its probability."""
+    y, logs, p = scratch.outputs, scratch.log_probabilities, scratch.probabilities
     highest, total, entropy, best = y[0], 0.0, 0.0, 2
     for action in range(1, 3):
         if y[action] > highest:
@@ -218,100 +224,108 @@ def _choose(scratch, steps, t, draw):  # type: ignore[no-untyped-def]
         entropy += p[action] * logs[action]
         if y[2 - action] == highest:
             best = 2 - action
-    if draw >= 0:
-        best = 0 if draw < p[0] else 1 if draw < p[0] + p[1] else 2
-    step = steps[t]
+    if uniform >= 0:
+        best = 0 if uniform < p[0] else 1 if uniform < p[0] + p[1] else 2
     step.action, step.log_probability, step.entropy = best, logs[best], -entropy
 
 
 @_part
 def _forget_gated(network):  # type: ignore[no-untyped-def]
     """Forget the features of the previous frame, which is another stream's."""
-    marks, count, _ = network[1][1]
-    marks[:2] = 0
-    count[0] = -1
+    seen = network.scratch.seen
+    seen.marks[:2] = 0
+    seen.count[0] = -1
 
 
 @_part
-def _decide_gated(network, stream, side, draw, t):  # type: ignore[no-untyped-def]
-    """Observe, and record a decision; with a `draw` above 1, record only the value."""
-    params, (sight, seen, scratch), (indices, offsets, steps, _), _ = network
-    end = observe_features(sight, stream, side, seen, indices, offsets[t])
-    _read_out(params, scratch, indices, offsets[t], end)
-    offsets[t + 1], steps[t].value = offsets[t], scratch[2][3]
-    if draw <= 1:
-        player, offsets[t + 1] = stream.sides[side], end
-        _choose(scratch, steps, t, draw)
-        player.last_action = steps[t].action
-        player.wanted = ACTIONS[player.last_action]
+def _decide_gated(network, stream, side, uniform, t):  # type: ignore[no-untyped-def]
+    """Observe, and record a decision; if `uniform` is above 1, record only the value."""
+    record, scratch = network.record, network.scratch
+    start, step = record.offsets[t], record.steps[t]
+    stop = observe_features(scratch.sight, stream, side, scratch.seen, record.indices, start)
+    _read_out(network.params, scratch, record.indices, start, stop)
+    step.value = scratch.outputs[3]
+    if uniform <= 1:
+        record.offsets[t + 1] = stop
+        _choose(scratch, step, uniform)
+        stream.last_actions[side] = step.action
+    else:
+        record.offsets[t + 1] = start
 
 
 # --- both -------------------------------------------------------------------------------------
+
+
+@_part
+def _has_room(network, t):  # type: ignore[no-untyped-def]
+    """Whether a network's record has room for step t, however many its inputs."""
+    record = network.record
+    return t < len(record.steps) and record.offsets[t] + network.max_inputs <= len(record.indices)
 
 
 def _make_play(decide: Any, forget: Any, up: int) -> Any:
     """Make the kernel that plays with a network's `decide`; `up` is the action UP in its record."""
 
     @_kernel
-    def play(game, networks, streams, draws, first, t, own):  # type: ignore[no-untyped-def]
+    def play(console, networks, streams, uniforms, first, t, learner):  # type: ignore[no-untyped-def]
         """Play streams, one after the other, until an episode ends or a record has no room.
 
-        If there is no game, decide once: ``wanted`` is the action.
+        If the console has no machine, decide once: ``last_actions`` has the action.
 
         Args:
-            game: [1] `GAME`; actions [≥ frames of a step] uint8, changed; the field [80, 2] uint64,
-                where the machine writes it; the machine [·] uint8, and as it starts.
-            networks: the right side's, and in the two-player game the left side's. Each has the
-                params and scratch for `decide`; the record, written at step t: indices [·]
-                uint16, from ``offsets[t]`` on, offsets [≥ t + 2] int64, steps [≥ t + 1], and
-                anything else that `decide` writes; and the most indices that a step can have.
+            console: `Console`.
+            networks: `Network`, the right side's, and in the two-player game the left side's.
             streams: [N] `STREAM`; changed.
-            draws: [N, T, ·], for each step numbers in [0, 1), the left side's after the right
-                side's: one chooses the action (if negative, the most probable is taken), one the
-                number of frames, the others at each frame whether the held action sticks. A step
-                whose first number is above 1 is not played: only its value is recorded.
+            uniforms: [N, T, ·], a row for each step, see `play_step`. The first number of a side
+                chooses its action; if negative, the most probable one is taken. A step whose first
+                number is above 1 is not played: only its value is recorded.
             first: the index in the record of the first stream's first step.
-            t: where to go on, up to ``first + N · T``.
-            own: the side whose statistics are counted.
+            t: where to continue, up to ``first + N · T``.
+            learner: the side whose statistics are counted.
 
         Returns the index after the last step.
         """
-        about, _, field, machine, start = game
-        length, width = draws.shape[1], draws.shape[2] // len(networks)
-        while t < first + len(draws) * length:
-            number, place = (t - first) // length, (t - first) % length
-            stream, draw = streams[number], draws[number, place]
-            m, has_game = stream.memory, about[0].play_frames != 0
+        idle, has_machine = console.rules[0].idle, console.rules[0].play_frames != 0
+        length, width = uniforms.shape[1], uniforms.shape[2] // len(networks)
+        while t < first + len(streams) * length:
+            number, index = (t - first) // length, (t - first) % length
+            stream, row = streams[number], uniforms[number, index]
+            game = stream.game
             for side in range(len(networks)):
-                record, most = networks[side][2], networks[side][3]
-                if t >= len(record[2]) or record[1][t] + most > len(record[0]):
+                if not _has_room(networks[side], t):
                     return t
-            if place == 0 and has_game:
-                _copy(stream.console, machine)
-            if m.is_on == 0:
-                _begin(stream, machine, start)
-            if place == 0 or m.steps == 0:
+            # 1. Bring the game to the console.
+            if index == 0 and has_machine:
+                load(console, game)
+            if game.is_on == 0:
+                _begin_stream(console, stream)
+            # 2. Decide.
+            if index == 0 or game.steps == 0:
                 for side in range(len(networks)):
                     forget(networks[side])
-            if m.is_new:
-                take_field(field, stream)
+            if stream.is_new:
+                take_field(console.field, stream)
             for side in range(len(networks)):
-                decide(networks[side], stream, side, draw[side * width], t)
+                decide(networks[side], stream, side, row[side * width], t)
             t += 1
-            if draw[0] <= 1:
-                m.steps += 1
-                if not has_game:
-                    return t
-                reward = _emulate(game, stream, len(networks), draw)
+            if not has_machine:
+                game.steps += 1
+                return t
+            # 3. Play, and record the reward.
+            if row[0] <= 1:
                 for side in range(len(networks)):
-                    step = networks[side][2][2][t - 1]
-                    step.reward = -reward if side else reward
-                    step.is_end = reward != 0 or m.is_on == 0
-                _count(stream.tally, networks[own][2][2][t - 1], m.steps - 1, up)
-            if place == length - 1:
-                for k in range(len(stream.console)):
-                    stream.console[k] = machine[k]
-            if m.is_on == 0 or m.fault:
+                    console.moves[side] = idle | ACTIONS[stream.last_actions[side]]
+                play_step(console, game, row)
+                stream.is_new = 1
+                for side in range(len(networks)):
+                    step = networks[side].record.steps[t - 1]
+                    step.reward = -game.reward if side else game.reward
+                    step.is_end = game.reward != 0 or game.is_on == 0
+                _count(stream, networks[learner].record.steps[t - 1], up)
+            # 4. Leave the console to the next stream.
+            if index == length - 1:
+                save(console, game, 0)
+            if game.is_on == 0 or game.fault:
                 return t
         return t
 

@@ -28,19 +28,16 @@ from pixelpong import kernels
 from pixelpong.env import features
 from pixelpong.env.preprocess import pack_field
 from pixelpong.items import ACTIONS, DOWN, NUM_PIXELS, UP, Params, Played, read_only
+from pixelpong.kernels import playing
+from pixelpong.kernels.games import Console, no_console
+from pixelpong.kernels.observing import Seen, Sight
 from pixelpong.learn import gated, network
 
-# Instead of a draw in [0, 1):
+# In place of a uniform number in [0, 1):
 GREEDY = -1.0  # take the most probable action
 LOOK = 2.0  # only observe the next frame and estimate its value (gated network)
 OFF, STAYED, APPEARED, VANISHED = range(4)  # the classic network does not see pixels that stayed
-# A compiled game in the kernels' form: `pixelpong.kernels.GAME`, actions, field, the machine now
-# and at the start of a game.
-Compiled = tuple[
-    NDArray[Any], NDArray[np.uint8], NDArray[np.uint64], NDArray[np.uint8], NDArray[np.uint8]
-]
 Shapes = dict[str, tuple[int, ...]]  # of the parameters, by their names
-_NOTHING = np.zeros(0, np.uint8)
 
 
 @dataclass(frozen=True)
@@ -79,11 +76,11 @@ class Network:
         self.offsets = np.zeros(room + 1, np.int64)  # the start of each step's inputs; then the end
         self.steps = np.zeros(room, self._step)
         self.hidden = np.zeros((room, hidden * self._keeps_hidden), dtype)
-        self._scratch = self._make_scratch(hidden, dtype)
+        self._scratch: Any = self._make_scratch(hidden, dtype)
         self.params = dict(params)
         self.use(params)
         # For decisions on screens.
-        self._draw, self.stream = np.zeros((1, 1, 1)), np.zeros(1, kernels.STREAM)
+        self._uniforms, self.stream = np.zeros((1, 1, 1)), np.zeros(1, kernels.STREAM)
 
     def _require_fit(self, params: Params) -> tuple[int, np.dtype[Any]]:
         """Refuse shapes on which kernels cannot rely, and numbers that are not finite."""
@@ -101,13 +98,16 @@ class Network:
     def _make_scratch(self, hidden: int, dtype: np.dtype[Any]) -> tuple[Any, ...]:
         return ()
 
+    def _make_arrays(self, params: Params) -> tuple[NDArray[Any], ...]:
+        """The parameters in the kernels' form."""
+        raise NotImplementedError
+
     def use(self, params: Params) -> None:
         """From now on, use the values of these parameters, of the same shapes, on other frames."""
         for name, before in self.params.items():
             assert (before.shape, before.dtype) == (params[name].shape, params[name].dtype), name
-        self.params, views = dict(params), read_only(params)
-        each = (views[name] for name in ("W1", "W2", "b2") if name in views)
-        self._params = tuple(w.reshape(len(w), -1) if w.ndim == 3 else w for w in each)
+        self.params = dict(params)
+        self._arrays = self._make_arrays(read_only(params))
 
     # --- many steps ---
 
@@ -118,30 +118,30 @@ class Network:
             self.indices = _grown(self.indices, end, end + self._max_inputs)
         if t == len(self.steps):
             self.offsets = _grown(self.offsets, t + 1, t + 2)
-            self.steps, self.hidden = (_grown(it, t, t + 1) for it in (self.steps, self.hidden))
+            self.steps = _grown(self.steps, t, t + 1)
+            self.hidden = _grown(self.hidden, t, t + 1)
 
     def play(
         self,
-        game: Compiled,
+        console: Console,
         streams: NDArray[np.void],
-        draws: NDArray[np.float64],
+        uniforms: NDArray[np.float64],
         first: int,
         t: int,
         *left: Network,
-        own: int = 0,
+        learner: int = 0,
     ) -> int:
         """Play in compiled code and record from step `t` on; return the next step.
 
         This network is the right side's; `left` is the left side's in the two-player game. The
         other arguments are as in `pixelpong.kernels.playing`.
         """
-        sides = (self, *left)
-        records = ((each.indices, each.offsets, each.steps, each.hidden) for each in sides)
-        networks = tuple(
-            (each._params, each._scratch, record, each._max_inputs)
-            for each, record in zip(sides, records, strict=True)
-        )
-        return int(type(self)._kernel(game, networks, streams, draws, first, t, own))
+        networks = tuple(network._for_kernels() for network in (self, *left))
+        return int(type(self)._kernel(console, networks, streams, uniforms, first, t, learner))
+
+    def _for_kernels(self) -> playing.Network:
+        record = playing.Record(self.indices, self.offsets, self.steps, self.hidden)
+        return playing.Network(self._arrays, self._scratch, record, self._max_inputs)
 
     def played(self, count: int) -> Played:
         """A copy of the record's first steps."""
@@ -155,19 +155,18 @@ class Network:
         """Forget the previous episode."""
         self.stream[:] = np.zeros(1, kernels.STREAM)
 
-    def act(self, screen: NDArray[np.uint8], draw: float = GREEDY) -> int:
-        """See the next screen and choose an action: by a `draw` in [0, 1), or `GREEDY`."""
-        self._draw[:] = draw
-        self.stream["memory"]["is_new"] = 1
-        no_game = np.zeros(1, kernels.GAME), _NOTHING, pack_field(screen), _NOTHING, _NOTHING
-        self.play(no_game, self.stream, self._draw, 0, 0)
-        return int(self.stream["sides"]["wanted"][0, 0])
+    def act(self, screen: NDArray[np.uint8], uniform: float = GREEDY) -> int:
+        """See the next screen and choose an action: by a number in [0, 1), or `GREEDY`."""
+        self._uniforms[:] = uniform
+        self.stream["is_new"] = 1
+        self.play(no_console(pack_field(screen)), self.stream, self._uniforms, 0, 0)
+        return ACTIONS[self.stream["last_actions"][0, 0]]
 
     def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
         """See the next screen of a replay; its known `action` is None after the end."""
         self.act(screen)
         if action is not None:
-            self.stream["sides"]["last_action"] = ACTIONS.index(action)
+            self.stream["last_actions"] = ACTIONS.index(action)
 
     def inputs(self) -> NDArray[np.intp]:
         """The rows of the first layer that the last `act` summed: [K]."""
@@ -193,6 +192,9 @@ class PlainNetwork(Network):
     def shapes(hidden: int) -> Shapes:
         """The shapes of the parameters."""
         return {"W1": (NUM_PIXELS, hidden), "W2": (hidden,)}
+
+    def _make_arrays(self, params: Params) -> playing.PlainParams:
+        return playing.PlainParams(params["W1"], params["W2"])
 
     def answer(self) -> tuple[NDArray[np.float64], float | None]:
         """Probabilities of the last `act`; this network has no value."""
@@ -227,16 +229,29 @@ class GatedNetwork(Network):
         inputs, outputs = features.NUM_INPUTS, gated.NUM_OUTPUTS
         return {"W1": (inputs, hidden, 2), "W2": (outputs, hidden, 2), "b2": (outputs,)}
 
-    def _make_scratch(self, hidden: int, dtype: np.dtype[Any]) -> tuple[Any, ...]:
-        sight, zeros = (features.list_cells_of_pixels(), features.list_geometry()), kernels.unshared
-        marks, pixels = np.zeros((4, kernels.NUM_MARKS), np.uint16), np.zeros(NUM_PIXELS, np.uint16)
-        sums = zeros(2 * hidden, dtype=dtype), zeros(8, dtype=dtype)
-        return sight, (marks, zeros(1, dtype=np.int64), pixels), (*sums, *map(zeros, (4, 3, 3)))
+    def _make_arrays(self, params: Params) -> playing.GatedParams:
+        W1, W2, b2 = params["W1"], params["W2"], params["b2"]
+        return playing.GatedParams(W1.reshape(len(W1), -1), W2.reshape(len(W2), -1), b2)
+
+    def _make_scratch(self, hidden: int, dtype: np.dtype[Any]) -> playing.GatedScratch:
+        zeros, outputs, actions = kernels.unshared, gated.NUM_OUTPUTS, len(ACTIONS)
+        return playing.GatedScratch(
+            Sight(features.list_cells_of_pixels(), features.list_geometry()),
+            Seen(
+                marks=np.zeros((4, kernels.NUM_MARKS), np.uint16),
+                count=zeros(1, dtype=np.int64),
+                pixels=np.zeros(NUM_PIXELS, np.uint16),
+            ),
+            z=zeros(2 * hidden, dtype=dtype),
+            lanes=zeros(8, dtype=dtype),
+            outputs=zeros(outputs),
+            log_probabilities=zeros(actions),
+            probabilities=zeros(actions),
+        )
 
     def answer(self) -> tuple[NDArray[np.float64], float | None]:
         """Probabilities and value of the last `act`."""
-        _, _, (*_, probabilities) = self._scratch
-        return probabilities.copy(), float(self.steps["value"][0])
+        return self._scratch.probabilities.copy(), float(self.steps["value"][0])
 
     def explain(self) -> Explanation:
         """What the network saw at the last `act`, and what each pixel added to its decision."""
@@ -245,9 +260,9 @@ class GatedNetwork(Network):
         rows, (u, v) = self.params["W1"][inputs].astype(np.float64), (W2[up] - W2[down]).T
         a, b = rows.sum(axis=0).T
         shares = rows[..., 0] @ ((a > 0) * (u + v * b / 2)) + rows[..., 1] @ ((a > 0) * v * a / 2)
-        fields, newest = self.stream["fields"][0], int(self.stream["memory"]["newest"][0])
+        fields, newest = self.stream["fields"][0], int(self.stream["game"]["newest"][0])
         bits = np.unpackbits(fields.view(np.uint8), axis=-1, bitorder="little")[:, :, :80]
-        before, now = (np.flatnonzero(bits[place]) for place in (1 - newest, newest))
+        before, now = (np.flatnonzero(bits[index]) for index in (1 - newest, newest))
         field = np.zeros(NUM_PIXELS, np.uint8)
         field[before] = VANISHED
         field[now] = np.where(field[now] == VANISHED, STAYED, APPEARED)

@@ -21,23 +21,25 @@ from pixelpong.config.protocols import Protocol
 from pixelpong.env.cartridge import SERVE
 from pixelpong.env.duel import MAX_FRAMES, MODE
 from pixelpong.env.native import load_game, start_of
-from pixelpong.items import BUILTIN, SELF, Episode, Item, Params, Result
-from pixelpong.play.networks import GREEDY, LOOK, NETS, Compiled, Network
+from pixelpong.env.field import DRAW_FIELD
+from pixelpong.items import BUILTIN, SELF, STAY, Episode, Item, Params, Result
+from pixelpong.kernels.games import Console, make_console
+from pixelpong.play.networks import GREEDY, LOOK, NETS, Network
 from pixelpong.seeding import make_rng
 
 _BLOCK = 1024  # steps whose uniform numbers are drawn at once, for a game of unknown length
 
 
 class Player:
-    """Plays items, always on the same machines: for each mode one for games, one for streams."""
+    """Plays items, always on the same consoles: for each mode one for games, one for streams."""
 
     def __init__(self, protocol: Protocol, algorithm: str, opponent: Params | None = None) -> None:
         """Play by a protocol, with the network that an algorithm trains.
 
         `opponent` has the parameters of an opposing agent, if any.
         """
-        self._protocol, self._kind, self._opponent = protocol, NETS[algorithm], opponent
-        self._games: dict[tuple[int, bool], Compiled] = {}
+        self._protocol, self._network_type, self._opponent = protocol, NETS[algorithm], opponent
+        self._consoles: dict[tuple[int, bool], Console] = {}
         self._networks: list[Network] = []  # the learning one, the other one
 
     def play(self, item: Item, params: Params, rng: np.random.Generator | None = None) -> Result:
@@ -47,97 +49,133 @@ class Player:
         """
         begin = time.perf_counter()
         rng = rng or make_rng(item.seed, item.purpose, item.update, item.index)
-        own, sides = self._seat(item, params)
-        side = sides.index(own)
+        sides = self._seat(item, params)
+        learner = sides.index(self._networks[0])
+        if item.steps is None:
+            streams, episodes, t = self._play_game(item, sides, learner, rng)
+            frames = episodes[0].frames
+        else:
+            streams, episodes, t = self._play_streams(item, sides, learner, rng)
+            before = 0 if item.streams is None else int(item.streams["game"]["num_frames"].sum())
+            going_on = int(streams["game"]["num_frames"].sum())
+            frames = sum(episode.frames for episode in episodes) + going_on - before
+        recorded = sides if item.opponent == SELF else [sides[learner]]
+        played = tuple(network.played(t) for network in recorded)
+        return Result(tuple(episodes), frames, time.perf_counter() - begin, played, streams)
+
+    def _play_game(
+        self, item: Item, sides: list[Network], learner: int, rng: np.random.Generator
+    ) -> tuple[NDArray[np.void], list[Episode], int]:
+        """Play one game to its end, whose numbers are drawn a block at a time."""
+        console, streams = self._console(item), np.zeros(1, kernels.STREAM)
+        episodes: list[Episode] = []
+        t = end = 0
+        while not episodes:
+            if t == end:
+                uniforms = self._draw(item, rng, 1, _BLOCK, len(sides))
+                first, end = t, t + _BLOCK
+            t = _play_on(console, sides, streams, uniforms, first, t, learner)
+            if not streams["game"]["is_on"][0]:
+                episodes.append(_end(streams[0], item.opponent))
+        return streams, episodes, t
+
+    def _play_streams(
+        self, item: Item, sides: list[Network], learner: int, rng: np.random.Generator
+    ) -> tuple[NDArray[np.void], list[Episode], int]:
+        """Play the next steps of streams, and look at the observation after the last one."""
+        assert item.steps is not None
+        console, episodes = self._console(item), list[Episode]()
         count = 1 if item.streams is None else len(item.streams)
         streams = np.zeros(count, kernels.STREAM)
         if item.streams is not None:  # copied as bytes; field by field takes five times as long
             streams.view(np.uint8)[:] = item.streams.view(np.uint8)
-        memory, game = streams["memory"], self._game(item)
-        frames, episodes = -int(memory["num_frames"].sum()), list[Episode]()
-        first = t = 0
-        draws = self._draw(item, rng, count, len(sides))
-        end = draws.shape[0] * draws.shape[1]
-        # A stream has one more step, for the value of the observation after the last one.
-        while t < end if item.steps is not None else not episodes:
-            if t == end:
-                first, draws = t, self._draw(item, rng, count, len(sides))
-                end += draws.shape[1]
-            for each in sides:
-                each.make_room(t)
-            t = sides[0].play(game, streams, draws, first, t, *sides[1:], own=side)
-            number = (t - 1 - first) // draws.shape[1]
-            if memory["fault"][number]:
-                raise not_covered(int(memory["fault"][number]))
-            if not memory["is_on"][number]:
+        uniforms = self._draw(item, rng, count, item.steps, len(sides))
+        look = np.full((count, 1, uniforms.shape[2]), LOOK)
+        uniforms = np.concatenate([uniforms, look], axis=1)
+        length, t = item.steps + 1, 0
+        while t < count * length:
+            t = _play_on(console, sides, streams, uniforms, 0, t, learner)
+            number = (t - 1) // length
+            if not streams["game"]["is_on"][number]:
                 episodes.append(_end(streams[number], item.opponent))
-                frames += episodes[-1].frames
-        if item.steps is not None:
-            frames += int(memory["num_frames"].sum())
-        learned = sides if item.opponent == SELF else [own]
-        played = tuple(each.played(t) for each in learned)
-        return Result(tuple(episodes), frames, time.perf_counter() - begin, played, streams)
+        return streams, episodes, t
 
-    def _seat(self, item: Item, params: Params) -> tuple[Network, list[Network]]:
-        """Return the learning network, and all networks that play, the right side's first."""
+    def _seat(self, item: Item, params: Params) -> list[Network]:
+        """Return the networks that play, the right side's first; the learning one is the first."""
         used = [params]
         if item.opponent != BUILTIN:
             other = params if item.opponent == SELF else self._opponent
             assert other is not None, "the worker has no such opponent"
             used.append(other)
-        self._networks += [self._kind(each, _BLOCK) for each in used[len(self._networks) :]]
+        self._networks += [self._network_type(p, _BLOCK) for p in used[len(self._networks) :]]
         sides = self._networks[: len(used)]
-        for network, theirs in zip(sides, used, strict=True):
-            network.use(theirs)
+        for network, its_params in zip(sides, used, strict=True):
+            network.use(its_params)
         # Against another agent, odd streams play the left side.
         is_left = item.opponent not in (BUILTIN, SELF) and item.index % 2 == 1
-        return sides[0], sides[::-1] if is_left else sides
+        return sides[::-1] if is_left else sides
 
-    def _game(self, item: Item) -> Compiled:
-        """The game of an item in the kernels' form."""
+    def _console(self, item: Item) -> Console:
+        """The console for an item, with the protocol's rules."""
         mode, is_stream = 0 if item.opponent == BUILTIN else MODE, item.steps is not None
-        if (mode, is_stream) not in self._games:
-            game, rules = load_game(), self._protocol
-            start = start_of(game, mode)
+        if (mode, is_stream) not in self._consoles:
+            game, protocol = load_game(), self._protocol
+            start = start_of(game, mode).view(np.uint8)
+            console = make_console(start, protocol.max_frame_skip, takes_two=False)
+            rules = console.rules
+            rules["play_frames"], rules["draws"] = game.address, DRAW_FIELD
+            rules["fewest_frames"], rules["most_frames"] = protocol.frame_skips
             # After 18 minutes the cartridge stops the game and cycles colours: nothing to learn.
-            most = min(rules.max_frames, MAX_FRAMES) if is_stream else rules.max_frames
-            record, machine = np.zeros(1, kernels.GAME), start.copy()
-            actions = kernels.unshared(rules.max_frame_skip, dtype=np.uint8)
-            record[0] = (
-                game.address, machine.ctypes.data, actions.ctypes.data,
-                *rules.frame_skips, most, rules.sticky, SERVE if mode else 0,
-            )  # fmt: skip
-            machines = machine.view(np.uint8), start.view(np.uint8)
-            self._games[mode, is_stream] = record, actions, machine["field"][0], *machines
-        return self._games[mode, is_stream]
+            most = min(protocol.max_frames, MAX_FRAMES) if is_stream else protocol.max_frames
+            rules["max_frames"], rules["sticky"] = most, protocol.sticky
+            rules["num_sides"], rules["idle"] = (2, SERVE) if mode else (1, STAY)
+            rules["first_action"] = -1
+            self._consoles[mode, is_stream] = console
+        return self._consoles[mode, is_stream]
 
     def _draw(
-        self, item: Item, rng: np.random.Generator, count: int, sides: int
+        self, item: Item, rng: np.random.Generator, count: int, steps: int, sides: int
     ) -> NDArray[np.float64]:
-        """Draw uniform numbers per step: for each side the action's, then the game's.
-
-        The last step of a stream is for an observation alone (`LOOK`).
-        """
-        width = sides * (2 + self._protocol.max_frame_skip)
-        drawn = rng.random((count, item.steps or _BLOCK, width))
+        """Draw uniform numbers for steps: for each side the action's, then the game's."""
+        uniforms = rng.random((count, steps, sides * (2 + self._protocol.max_frame_skip)))
         if item.is_greedy:
-            drawn[:, :, 0] = GREEDY
-        if item.steps is None:
-            return drawn
-        look = np.full((count, 1, width), LOOK)
-        return np.concatenate([drawn, look], axis=1)
+            uniforms[:, :, 0] = GREEDY
+        return uniforms
+
+
+def _play_on(
+    console: Console,
+    sides: list[Network],
+    streams: NDArray[np.void],
+    uniforms: NDArray[np.float64],
+    first: int,
+    t: int,
+    learner: int,
+) -> int:
+    """Play until an episode or the uniforms end; the arguments are those of `Network.play`."""
+    length, end = uniforms.shape[1], first + uniforms.shape[0] * uniforms.shape[1]
+    while t < end:
+        for network in sides:
+            network.make_room(t)
+        t = sides[0].play(console, streams, uniforms, first, t, *sides[1:], learner=learner)
+        game = streams["game"][(t - 1 - first) // length]
+        if game["fault"]:
+            raise not_covered(int(game["fault"]))
+        if not game["is_on"]:
+            break
+    return t
 
 
 def _end(stream: np.void, opponent: str) -> Episode:
     """The episode that has just ended."""
-    tally, memory = stream["tally"], stream["memory"]
-    ends, rewards = (tuple(tally[name][: tally["points"]].tolist()) for name in ("ends", "rewards"))
+    tally, game = stream["tally"], stream["game"]
+    count = tally["points"]
     return Episode(
-        int(memory["steps"]),
-        int(memory["num_frames"]),
-        float(tally["entropy"]),
-        int(tally["ups"]),
-        ends,
-        rewards,
-        opponent,
+        steps=int(game["steps"]),
+        frames=int(game["num_frames"]),
+        entropy=float(tally["entropy"]),
+        ups=int(tally["ups"]),
+        ends=tuple(tally["ends"][:count].tolist()),
+        rewards=tuple(tally["rewards"][:count].tolist()),
+        opponent=opponent,
     )

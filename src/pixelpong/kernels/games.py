@@ -1,0 +1,173 @@
+"""A game in progress: how an episode begins, and how a step is played. Parts of kernels.
+
+All games stand on these two: those of trainings and evaluations (`pixelpong.kernels.playing`), and
+those that others play (`pixelpong.kernels.stepping`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import register_jitable
+from numpy.typing import NDArray
+
+from pixelpong.atari.machine import FRAME_DONE
+from pixelpong.env.field import PONG_MACHINE
+from pixelpong.kernels.intrinsics import call_play_frames
+from pixelpong.kernels.records import RULES, unshared
+
+# A part of kernels, which is compiled with its callers.
+_part: Any = register_jitable(error_model="numpy")
+
+
+class Console(NamedTuple):
+    """What one thread plays games on, one after the other; all arrays but `rules` are changed."""
+
+    rules: NDArray[np.void]  # [1] `RULES`
+    # [·] uint8 each, the second one for the last frame of a step, if two pictures are taken.
+    machines: tuple[NDArray[np.uint8], NDArray[np.uint8]]
+    start: NDArray[np.uint8]  # [·], a machine at the start of a game
+    actions: NDArray[np.uint8]  # [≥ frames of a step, or of an opening]
+    moves: NDArray[np.int64]  # [2], the sides' actions for a step
+    field: NDArray[np.uint64]  # [80, 2], where the first machine draws it
+
+
+def make_console(start: NDArray[np.uint8], max_actions: int, *, takes_two: bool) -> Console:
+    """Make a console whose rules are still to be set; `start` is a machine, as bytes."""
+    size, at = PONG_MACHINE.itemsize, PONG_MACHINE.fields["picture"][1]  # type: ignore[index]
+    begin = -at % 64  # pictures are read as vectors
+    machines = [unshared(64 + size, dtype=np.uint8)[begin : begin + size] for _ in range(2)]
+    for machine in machines:
+        machine[:] = start
+    first, second = machines if takes_two else machines[:1] * 2
+    actions, moves = unshared(max_actions, dtype=np.uint8), unshared(2, dtype=np.int64)
+    field = first.view(PONG_MACHINE)["field"][0]
+    return Console(np.zeros(1, RULES), (first, second), start, actions, moves, field)
+
+
+def no_console(field: NDArray[np.uint64]) -> Console:
+    """A console without a machine, for decisions on a field that somebody else has drawn."""
+    nothing = np.zeros(0, np.uint8)
+    return Console(
+        np.zeros(1, RULES), (nothing, nothing), nothing, nothing, np.zeros(2, np.int64), field
+    )
+
+
+@_part
+def copy(source, target):  # type: ignore[no-untyped-def]
+    """Copy an array [N]; an assignment compiles for seconds and is slower."""
+    for k in range(len(source)):
+        target[k] = source[k]
+
+
+@_part
+def load(console, game):  # type: ignore[no-untyped-def]
+    """Continue a game on the console."""
+    copy(game.console, console.machines[0])
+
+
+@_part
+def save(console, game, which):  # type: ignore[no-untyped-def]
+    """Keep in a game the state of the machine that has played its last frame."""
+    machine = console.machines[which]
+    for k in range(len(game.console)):
+        game.console[k] = machine[k]
+
+
+@_part
+def begin(console, game, waits):  # type: ignore[no-untyped-def]
+    """Begin an episode on the console, whose opening frames, `waits` of them, do not count."""
+    rules = console.rules[0]
+    game.is_on = 1
+    game.steps = game.num_frames = game.fault = 0
+    game.held[0] = game.held[1] = rules.idle
+    fires = rules.first_action >= 0
+    count = max(waits, fires)
+    for k in range(count):
+        console.actions[k] = rules.idle | rules.idle << 4 * (rules.num_sides - 1)
+    if fires:
+        console.actions[0] = rules.first_action
+        game.held[0] = rules.first_action if count == 1 else rules.idle
+    played, game.is_over = 0, 1
+    while game.is_over:  # a game may end in the opening frames: then another begins, as in ALE
+        copy(console.start, console.machines[0])
+        game.is_over = game.may_end = game.episode_frames = 0
+        played += _emulate(console, game, 0, played, count - played)
+    game.reward = game.is_cut = 0
+    game.points[0] = game.points[1] = 0
+    game.may_end |= rules.max_frames <= rules.most_frames
+
+
+@_part
+def play_step(console, game, uniforms):  # type: ignore[no-untyped-def]
+    """Play a step of the game on the console with ``console.moves``.
+
+    Each side has its part of `uniforms`, numbers in [0, 1): the first is the network's; the second,
+    of the right side, decides the number of frames; each other one, at a frame, whether the held
+    action sticks.
+
+    Returns how many of the pictures of its last two frames were taken before it ended, and which of
+    the machines has played its last frame.
+    """
+    rules = console.rules[0]
+    wanted = rules.fewest_frames + np.int64(
+        uniforms[1] * (rules.most_frames - rules.fewest_frames + 1)
+    )
+    count = min(wanted, rules.max_frames - game.num_frames)
+    _hold(console, game, uniforms, count)
+    game.reward = game.is_over = game.is_cut = game.fault = 0
+    game.steps += 1
+    takes_two = rules.takes_two and count == wanted and wanted > 1
+    which = num_pictures = 0
+    game.num_frames += _emulate(console, game, 0, 0, count - takes_two)
+    if takes_two and not game.is_over and not game.fault:
+        which = num_pictures = 1
+        first, second = console.machines
+        for k in range(len(game.console)):
+            second[k] = first[k]
+        game.num_frames += _emulate(console, game, 1, count - 1, 1)
+    game.is_cut = game.num_frames >= rules.max_frames and not game.is_over
+    game.is_on = not (game.is_over or game.is_cut or game.fault)
+    game.may_end |= game.num_frames + rules.most_frames >= rules.max_frames
+    return 2 if game.is_on else num_pictures, which
+
+
+@_part
+def _hold(console, game, uniforms, count):  # type: ignore[no-untyped-def]
+    """Decide at each of the next frames whether the held actions stick."""
+    rules, actions = console.rules[0], console.actions
+    width = len(uniforms) // rules.num_sides
+    for k in range(count):
+        actions[k] = 0
+    for side in range(rules.num_sides):
+        held = game.held[side]
+        for k in range(count):
+            if uniforms[side * width + 2 + k] >= rules.sticky:
+                held = console.moves[side]
+            actions[k] |= held << 4 * side
+        game.held[side] = held
+
+
+@_part
+def _emulate(console, game, which, first, count):  # type: ignore[no-untyped-def]
+    """Emulate frames with ``console.actions[first:]``; return how many were played."""
+    if count <= 0:
+        return 0
+    rules = console.rules[0]
+    stop, played, reward, is_over, may_end = call_play_frames(
+        rules.play_frames,
+        console.machines[which].ctypes.data,
+        console.actions.ctypes.data + first,
+        count,
+        rules.draws,
+    )
+    if stop != FRAME_DONE:
+        game.fault, game.is_on = stop, 0
+        return 0
+    game.reward += reward
+    game.points[np.int64(reward < 0)] += abs(reward)
+    game.is_over, game.may_end = is_over, may_end
+    game.episode_frames += played
+    game.total_frames += played
+    return played
