@@ -27,7 +27,7 @@ from pixelpong.atari.game import Game
 from pixelpong.atari.machine import DRAW_NOTHING, DRAW_PICTURE, FRAME_DONE, MACHINE, STATE
 from pixelpong.atari.roms import read_rom
 from pixelpong.atari.starting import start
-from pixelpong.faces.envs.picture import GREYS, make_shrinking
+from pixelpong.games.pictures import GREYS, make_shrinking
 from pixelpong.kernels.intrinsics import call_play_frames, call_shrink
 
 NAMES = (

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from pixelpong.agent.choice import Agents
 from pixelpong.agent.file import Agent
 from pixelpong.config import Config
-from pixelpong.env.pong import Emulator
 from pixelpong.errors import Interrupted
 from pixelpong.faces.api import evaluate
 from pixelpong.faces.policy import Policy
+from pixelpong.games.emulator import Emulator
 from pixelpong.items import BUILTIN, SELF, Item
 from pixelpong.play.player import Player
 from pixelpong.run.arrays import squeeze

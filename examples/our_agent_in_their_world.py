@@ -27,7 +27,7 @@ def main() -> None:
     policy = pixelpong.Policy.load(options.agent)
     gymnasium.register_envs(ale_py)
 
-    for name in ("pixelpong.env.gym:pixelpong/Pong-v0", "ALE/Pong-v5"):
+    for name in ("pixelpong.envs:pixelpong/Pong-v0", "ALE/Pong-v5"):
         env = make_vec_env(name, seed=0)
         mean, deviation = evaluate_policy(policy, env, n_eval_episodes=options.episodes)
         print(f"{name}: mean return {mean:+.2f}, deviation {deviation:.2f}")

@@ -20,7 +20,7 @@ The public names, most used first::
 
     policy = pixelpong.Policy.load("package")       an agent that acts on observations
     env = pixelpong.make_env()                      an exact Pong, as a Gymnasium environment
-    gymnasium.make("pixelpong.env.gym:pixelpong/Pong-v0")           the same environment
+    gymnasium.make("pixelpong.envs:pixelpong/Pong-v0")           the same environment
     envs = pixelpong.make_vec(64)                   many games at once; `make_two` is for two agents
 
     pixelpong.preset_names()                        the presets of `train`
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
     from pixelpong.config import Config as Config
     from pixelpong.config.presets import load_preset as load_preset
     from pixelpong.config.presets import preset_names as preset_names
+    from pixelpong.envs import make_env as make_env
+    from pixelpong.envs import make_two as make_two
+    from pixelpong.envs import make_vec as make_vec
     from pixelpong.errors import PixelpongError as PixelpongError
     from pixelpong.faces.api import evaluate as evaluate
     from pixelpong.faces.api import sweep as sweep
     from pixelpong.faces.api import tournament as tournament
     from pixelpong.faces.api import verify as verify
-    from pixelpong.faces.envs import make_env as make_env
-    from pixelpong.faces.envs import make_two as make_two
-    from pixelpong.faces.envs import make_vec as make_vec
     from pixelpong.faces.looking import dashboard as dashboard
     from pixelpong.faces.looking import export as export
     from pixelpong.faces.looking import plot as plot
@@ -81,9 +81,9 @@ _HOMES = {  # the module of each public name
     "Run": "faces.notebook",
     "Policy": "faces.policy",
     "Evaluation": "run.lines",
-    "make_env": "faces.envs",
-    "make_vec": "faces.envs",
-    "make_two": "faces.envs",
+    "make_env": "envs",
+    "make_vec": "envs",
+    "make_two": "envs",
     "Config": "config",
     "load_preset": "config.presets",
     "preset_names": "config.presets",

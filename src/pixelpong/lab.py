@@ -17,11 +17,11 @@ from pixelpong.config import differences
 from pixelpong.config.presets import load_preset
 from pixelpong.config.protocols import find_protocol
 from pixelpong.engines import make_engine
-from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import IS_ACTIVE, difference, preprocess
 from pixelpong.errors import NumericsError, WorkerError
 from pixelpong.evaluation import bootstrap_interval
 from pixelpong.faces.plots import BLACK, BLUE, COLOURS, GREY, ORANGE, PURPLE, SKY, VERMILION
+from pixelpong.games.emulator import Emulator
 from pixelpong.items import Item
 from pixelpong.learn.network import forward, init_params, sigmoid
 from pixelpong.learn.optimizer import rmsprop

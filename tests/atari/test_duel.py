@@ -11,10 +11,11 @@ from two_paddles import OTHER, OWN, ball_of, paddle
 from pixelpong.config.protocols import find_protocol
 from pixelpong.env import duel
 from pixelpong.env.cartridge import BALL_ROW, LEFT_BUTTON, LEFT_POINTS, RIGHT_BUTTON, RIGHT_POINTS
-from pixelpong.env.duel import LEFT, DuelEmulator
+from pixelpong.env.duel import LEFT
 from pixelpong.env.native import NativeConsole
-from pixelpong.env.pong import Emulator
 from pixelpong.errors import ConfigError
+from pixelpong.games.duel import Duel, Move
+from pixelpong.games.emulator import Emulator
 from pixelpong.items import DOWN, STAY, UP
 
 
@@ -42,13 +43,13 @@ def test_every_frame_is_that_of_multi_agent_ale_py(mode, frames, seed):
 
 def test_a_game_for_two_has_only_what_counts_its_points():
     """A step or a snapshot of the game for one would know neither points nor presses."""
-    game = DuelEmulator()
+    game = Duel()
     assert not any(hasattr(game, name) for name in ("step", "get_state", "set_state"))
 
 
-def test_a_step_with_too_few_draws_is_refused():
+def test_a_step_with_too_few_numbers_is_refused():
     emulator = Emulator(find_protocol("ALE/Pong-v5"))
-    with pytest.raises(ConfigError, match="at least 5 draws, got 2"):
+    with pytest.raises(ConfigError, match="at least 5 numbers, got 2"):
         emulator.step(UP, [0.0, 0.9])
     assert emulator.num_frames == 0
     emulator.step(UP, [0.0] + 4 * [0.9])
@@ -59,7 +60,7 @@ def test_a_step_with_too_few_draws_is_refused():
 def test_moves_and_serves_are_the_presses_that_they_stand_for():
     """A game to 21 points, on multi-agent-ale-py with the button pressed when it serves."""
     pytest.importorskip("multi_agent_ale_py", reason="the oracle of the game for two")
-    game, oracle = DuelEmulator(), OracleForTwo(duel.MODE)
+    game, oracle = Duel(), OracleForTwo(duel.MODE)
     first = game.screen.copy()
     while not game.is_over and game.num_frames < 6000:
         fires = game.num_frames % 400 > 100
@@ -69,12 +70,12 @@ def test_moves_and_serves_are_the_presses_that_they_stand_for():
         for move, button, may_fire in ((left, LEFT_BUTTON, fires), (right, RIGHT_BUTTON, True)):
             does_fire = may_fire and memory[BALL_ROW] == 0 and memory[button] != 0
             presses.append({STAY: 1, UP: 4, DOWN: 5}[move] if does_fire else move)
-        game.act(left, right, fires=fires)
+        game.act(Move(left), Move(right), fires=fires)
         oracle.run(*presses)
         assert np.array_equal(game.screen, oracle.picture())
         points = oracle.memory()[[LEFT_POINTS, RIGHT_POINTS]].tolist()
-        assert (game.points, game.is_over) == (points, oracle.ale.game_over())
+        assert ([*game.points], game.is_over) == (points, oracle.ale.game_over())
     assert game.points[LEFT] == 21
     game.reset()
-    assert (game.points, game.is_over, game.num_frames) == ([0, 0], False, 0)
+    assert (game.points, game.is_over, game.num_frames) == ((0, 0), False, 0)
     assert np.array_equal(game.screen, first)

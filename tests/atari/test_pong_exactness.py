@@ -14,10 +14,11 @@ from pixelpong.atari.machine import DRAW_NOTHING, STATE
 from pixelpong.atari.palette import PALETTE
 from pixelpong.config.protocols import find_protocol
 from pixelpong.env.native import NativeConsole
-from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import preprocess
-from pixelpong.faces.envs.picture import GREYS
+from pixelpong.games.emulator import Emulator
+from pixelpong.games.pictures import GREYS
 from pixelpong.items import DOWN, STAY, UP
+from pixelpong.kernels import GAME
 
 RUNS = {8: (40, 47), 9: (40, 47), 41: (41, 42), 70: (35, 42), 71: (35, 42)}
 """Of the known frame: column → first and last row that is on."""
@@ -140,7 +141,8 @@ def test_draws_choose_the_frame_skip_and_the_frames_that_keep_the_held_action(na
             seen.append((reward, each.screen.tobytes(), each.is_over, each.num_frames))
         assert seen[0] == seen[1]
         console.run(bytes(wanted), DRAW_NOTHING)
-        assert other.console.get_state().tobytes() == console.get_state().tobytes()
+        (game,) = np.frombuffer(other.get_state(), GAME)
+        assert game["console"].tobytes() == console.get_state().tobytes()
         counts.add(len(wanted))
         emulator, other = other, emulator
     assert counts == set(range(low, high + 1))

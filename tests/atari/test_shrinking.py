@@ -14,7 +14,7 @@ import pytest
 from pixelpong.atari.machine import WIDTH
 from pixelpong.atari.shrinking import LANES, Shares, Shrinking, make_ir
 from pixelpong.errors import ConfigError
-from pixelpong.faces.envs.picture import list_shares, make_shrinking
+from pixelpong.games.pictures import list_shares, make_shrinking
 
 SIZES = [(84, 84), (210, 160), (1, 1), (1, 160), (209, 1), (17, 9), (100, 61), (64, 64), (53, 159)]
 

@@ -23,8 +23,8 @@ from web_client import make_trained, serving
 from pixelpong.agent.choice import Agents
 from pixelpong.agent.file import SHIPPED
 from pixelpong.agent.game import play_game
-from pixelpong.env.duel import DuelEmulator
 from pixelpong.faces.page.game import Game
+from pixelpong.games.duel import Duel
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.record import SWEEP_FILE
@@ -341,7 +341,7 @@ def test_an_agent_is_chosen_a_game_ends_and_a_lost_connection_can_be_had_again(
     site, open_page, monkeypatch
 ):
     is_won = property(lambda emulator: sum(emulator.points) > 0)
-    monkeypatch.setattr(DuelEmulator, "is_over", is_won)
+    monkeypatch.setattr(Duel, "is_over", is_won)
     agents = [str(update) for update in RunDirectory(site.runs / "seed-1").list_agents()]
     with serving(site.runs) as served:
         page = open_page(f"{served.url}/#play/seed-1/{agents[-1]}")

@@ -16,9 +16,9 @@ from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Controller, play_game
 from pixelpong.agent.legend import ACTION_NAMES
 from pixelpong.config.protocols import find_protocol
-from pixelpong.env.duel import DuelEmulator
-from pixelpong.env.pong import Emulator
 from pixelpong.faces.page.game import AGAINST_RULES, SERVE_FRAMES, Game, Message
+from pixelpong.games.duel import Duel
+from pixelpong.games.emulator import Emulator
 from pixelpong.items import DOWN, NUM_PIXELS, STAY, UP
 from pixelpong.schema import decode
 from pixelpong.seeding import make_rng
@@ -45,12 +45,13 @@ def test_an_agents_hand_plays_frame_by_frame_the_bits_of_an_evaluation(environme
     """Held actions, sticky coins, frame skips drawn: all as in one call a step."""
     agent = make_agent(environment)
     controller = Controller(agent, make_rng(7, "evaluate", 0, 2))
-    emulator = Emulator(dataclasses.replace(agent.protocol, frame_skips=(1, 1), sticky=0.0))
+    emulator = Emulator(dataclasses.replace(agent.protocol, frame_skips=(1, 1)))
 
     def show_frames():
         while not emulator.is_over:
             yield emulator.screen.tobytes()
-            emulator.step(controller.move(emulator), (0.0, 0.0))
+            move = controller.move(emulator)
+            emulator.step(move.action, (0.0, move.uniform))
         yield emulator.screen.tobytes()
 
     shown = show_frames()
@@ -61,13 +62,13 @@ def test_an_agents_hand_plays_frame_by_frame_the_bits_of_an_evaluation(environme
 @pytest.fixture
 def tape(monkeypatch) -> list[int]:
     """The moves of the person's side, frame by frame."""
-    moves, act = [], DuelEmulator.act
+    moves, act = [], Duel.act
 
     def recorded(emulator, left, right, **fires):
-        moves.append(left)
+        moves.append(left.action)
         act(emulator, left, right, **fires)
 
-    monkeypatch.setattr(DuelEmulator, "act", recorded)
+    monkeypatch.setattr(Duel, "act", recorded)
     return moves
 
 

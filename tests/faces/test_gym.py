@@ -16,12 +16,12 @@ import pixelpong
 from pixelpong import Policy
 from pixelpong.agent.choice import open_agent
 from pixelpong.agent.game import play_game
-from pixelpong.env.gym import make_theirs
 from pixelpong.env.preprocess import difference, preprocess
+from pixelpong.envs.gym import make_theirs
 from pixelpong.errors import ConfigError
 from pixelpong.seeding import make_rng
 
-NAME = "pixelpong.env.gym:pixelpong/Pong-v0"
+NAME = "pixelpong.envs:pixelpong/Pong-v0"
 SHORT = 300
 
 

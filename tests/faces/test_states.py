@@ -20,30 +20,30 @@ pytestmark = promise("bounds")
 
 def odd_states(state):
     """States as no environment has them."""
-    rules, places, consoles, streams, fields, *others = state
+    rules, games, streams, fields, *others = state
     for name, value in {
         "newest": [-1, 64, 2**40], "num_frames": [-1, 109_000], "steps": [-1, 2**62],
         "seed": [-1], "episode": [-2, 2**40], "held": [-1, 16], "is_on": [2, -1],
         "total_frames": [-1, 2**63 - 1], "may_end": [2], "points": [-1],
     }.items():  # fmt: skip
         for each in value:
-            odd = places.copy()
+            odd = games.copy()
             odd[name][-1] = each
-            yield rules, odd, consoles, streams, fields, *others
+            yield rules, odd, streams, fields, *others
     for row in (0, 79):
         odd = fields.copy()
         odd[-1, 1, row, 1] |= np.uint64(1 << 16)
-        yield rules, places, consoles, streams, odd, *others
+        yield rules, games, streams, odd, *others
     if len(streams):
         for set_it in (
-            lambda it: it["memory"]["newest"].__setitem__(0, 2),
-            lambda it: it["sides"]["last_action"].__setitem__((0, 0), 3),
-            lambda it: it["sides"]["last_action"].__setitem__((0, 1), -1),
+            lambda it: it["game"]["newest"].__setitem__(0, 2),
+            lambda it: it["last_actions"].__setitem__((0, 0), 3),
+            lambda it: it["last_actions"].__setitem__((0, 1), -1),
             lambda it: it["fields"].__setitem__((0, 0, 79, 1), 2**63),
         ):
             odd = streams.copy()
             set_it(odd)
-            yield rules, places, consoles, odd, fields, *others
+            yield rules, games, odd, fields, *others
     for number, each in enumerate(state):
         if each.size:
             shorter = each[:, :-1] if each.ndim > 1 and number else each[:-1]
@@ -108,9 +108,10 @@ def test_a_state_may_be_repeated_and_any_console_is_safe():
     np.testing.assert_array_equal(seen, np.repeat(one.step(np.full(1, 2))[0], 3, axis=0))
     rng, failed = np.random.default_rng(0), 0
     for _ in range(200):
-        state[2][:] = rng.integers(256, size=state[2].shape)
+        consoles = state[1]["console"]
+        consoles[:] = rng.integers(256, size=consoles.shape)
         envs.restore_state(state)
-        for _ in range(1 + len(envs.places)):
+        for _ in range(1 + len(envs.games)):
             try:
                 envs.step(np.full(3, 2))
                 break

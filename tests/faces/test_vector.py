@@ -21,7 +21,7 @@ from pixelpong.items import Item
 from pixelpong.play.player import Player
 from pixelpong.seeding import make_rng
 
-NAME = "pixelpong.env.gym:pixelpong/Pong-v0"
+NAME = "pixelpong.envs:pixelpong/Pong-v0"
 
 
 def held_actions(seed, size, count=6):
@@ -276,8 +276,8 @@ def test_seeds_of_any_size_count_on_from_game_to_game():
         many.reset(seed=first)
         for i in range(3):
             alone.reset(seed=[first + i])
-            np.testing.assert_array_equal(alone.places["seed"][0], many.places["seed"][i])
-        assert len(set(many.places["seed"].tolist())) == 3
+            np.testing.assert_array_equal(alone.games["seed"][0], many.games["seed"][i])
+        assert len(set(many.games["seed"].tolist())) == 3
     for seed in (True, -1, 1.5, "one", [1, 2, -3], [1, 2]):
         with pytest.raises(ConfigError, match="seed"):
             many.reset(seed=seed)

@@ -165,7 +165,7 @@ def test_an_environment_is_freed_with_its_last_reference():
         envs.reset(seed=0)
         envs.step(np.zeros(4, int))
         kept.append(weakref.ref(envs))
-        kept.append(weakref.ref(envs.places))
+        kept.append(weakref.ref(envs.games))
         del envs
     gc.collect()
     wait_until(lambda: threading.active_count() <= before)

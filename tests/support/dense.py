@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pixelpong.env.features import observe_features
-from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import difference, preprocess
+from pixelpong.games.emulator import Emulator
 from pixelpong.items import ACTIONS, DOWN, STAY, UP
 from pixelpong.learn import gated, network, reinforce
 from pixelpong.learn.ppo import log_softmax

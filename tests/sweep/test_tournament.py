@@ -15,9 +15,10 @@ from two_paddles import ball_of
 from pixelpong.agent.file import load_shipped
 from pixelpong.agent.game import Controller, play_game
 from pixelpong.engines import never
-from pixelpong.env.duel import LEFT, RIGHT, DuelEmulator
+from pixelpong.env.duel import LEFT, RIGHT
 from pixelpong.env.preprocess import mirror
 from pixelpong.errors import WorkerError
+from pixelpong.games.duel import Duel, Move
 from pixelpong.items import BUILTIN, STAY
 from pixelpong.seeding import make_rng
 from pixelpong.tournaments import games, ratings
@@ -45,7 +46,7 @@ def test_a_script_sees_the_ball_where_the_picture_shows_it_and_knows_where_it_wi
     monkeypatch,
 ):
     """The predictor: bounces off the walls included, from half the field away."""
-    aims, balls, seen, steer, game = [], [], 0, DuelEmulator.steer, DuelEmulator()
+    aims, balls, seen, steer, game = [], [], 0, Duel.steer, Duel()
     predictor = SCRIPTS["predictor"](RIGHT, make_rng(1, "play"), noise=0.0)
     other = Script(LEFT, make_rng(0, "play"), noise=9.0)
 
@@ -54,7 +55,7 @@ def test_a_script_sees_the_ball_where_the_picture_shows_it_and_knows_where_it_wi
             aims.append(row)
         return steer(game, row, side)
 
-    monkeypatch.setattr(DuelEmulator, "steer", noted)
+    monkeypatch.setattr(Duel, "steer", noted)
     for _ in range(6000):
         shown, found = ball_of(game.screen), find_ball(game)
         balls.append(found)
@@ -64,7 +65,7 @@ def test_a_script_sees_the_ball_where_the_picture_shows_it_and_knows_where_it_wi
             assert found[0] == shown[2]
             assert 0 <= found[1] - shown[0] <= 1
             seen += 1
-        game.act(other.move(game), predictor.move(game), fires=True)
+        game.act(Move(other.move(game)), Move(predictor.move(game)), fires=True)
     errors, walls = [], 0
     for k in range(60, 6000):
         if balls[k] and balls[k][0] == 137 and balls[k - 60] and balls[k - 60][0] == 77:
@@ -91,7 +92,7 @@ def test_a_game_against_the_builtin_player_is_that_of_an_evaluation(monkeypatch)
 def test_on_the_left_an_agent_decides_every_fourth_frame_on_the_mirrored_screen(monkeypatch):
     shown, views = [], []
     controller = Controller(load_shipped("beginner"), make_rng(0, "play"), is_left=True)
-    game, act = DuelEmulator(), controller.network.act
+    game, act = Duel(), controller.network.act
 
     def spied(screen, *how):
         shown.append(screen.tobytes())
@@ -100,7 +101,7 @@ def test_on_the_left_an_agent_decides_every_fourth_frame_on_the_mirrored_screen(
     monkeypatch.setattr(controller.network, "act", spied)
     for k in range(400):
         views += [mirror(game.screen).tobytes()] * (k % 4 == 0)
-        game.act(controller.move(game), STAY, fires=True)
+        game.act(controller.move(game), Move(STAY), fires=True)
     assert shown == views
 
 

@@ -38,13 +38,13 @@ TIMED = ("play.player", "learners", "env.native")
 """They time what they do, and nothing that reaches the parameters depends on it."""
 
 FENCES = {
-    "ale_py": ("verification.py", "env/gym.py", "env/lockstep.py"),
+    "ale_py": ("verification.py", "envs/gym.py", "env/lockstep.py"),
     "numba": ("kernels/",),
     "llvmlite": ("kernels/", "atari/native.py"),
     "rich": ("faces/display.py", "faces/live.py"),
     "safetensors": ("run/arrays.py",),
     "msgspec": ("schema.py", "faces/page/game.py"),
-    "gymnasium": ("env/gym.py", "faces/envs/"),
+    "gymnasium": ("envs/",),
     "ray": ("engines/ray/",),
     "matplotlib": ("faces/plots.py",),
     "starlette": ("faces/page/",),

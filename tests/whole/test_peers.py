@@ -15,7 +15,7 @@ import pixelpong
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PAGES = [EXAMPLES.parent / "docs" / "howto" / name for name in ("python.md", "environment.md")]
-OURS = "pixelpong.env.gym:pixelpong/Pong-v0"
+OURS = "pixelpong.envs:pixelpong/Pong-v0"
 
 pytestmark = [
     pytest.mark.peers,

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from pixelpong.agent.file import Agent
 from pixelpong.atari.palette import PALETTE
-from pixelpong.env.duel import DuelEmulator
-from pixelpong.env.pong import Emulator
 from pixelpong.env.preprocess import mirror
+from pixelpong.games.duel import Duel, Move
+from pixelpong.games.emulator import Emulator
 from pixelpong.items import STAY
 from pixelpong.play.networks import GREEDY, Explanation
 from pixelpong.seeding import make_rng
@@ -54,13 +54,13 @@ def play_game(
     reward, lost, won = 0.0, 0, 0
     for step in itertools.count():
         is_over, screen = emulator.is_over, emulator.screen.copy()
-        action, draws = controller.decide(screen)
+        action, uniforms = controller.decide(screen)
         is_explained = explains_every and (step % explains_every == 0 or is_over)
         explanation = controller.network.explain() if is_explained else None
         yield Moment(step, screen, None if is_over else action, reward, (lost, won), explanation)
         if is_over:
             return
-        reward = emulator.step(action, draws)
+        reward = emulator.step(action, uniforms)
         lost, won = lost + (reward < 0), won + (reward > 0)
 
 
@@ -78,21 +78,22 @@ class Controller:
         """Take a side for one game; on the left, the agent sees the field mirrored."""
         self.network, self._protocol, self._rng = agent.make_network(), agent.protocol, rng
         self._is_left, self._is_greedy = is_left, is_greedy
-        self._coins: list[float] = []
-        self._action = self._held = STAY
+        self._action = STAY
+        self._uniforms: list[float] = []  # for the next frames of a step
 
     def decide(self, screen: NDArray[np.uint8]) -> tuple[int, list[float]]:
-        """Return the action, and the draws for the frame skip and each frame (`Emulator.step`)."""
-        draw, *draws = self._rng.random(2 + self._protocol.max_frame_skip).tolist()
+        """Return the action, and the numbers for the game's part of the step (`Emulator.step`)."""
+        uniform, *uniforms = self._rng.random(2 + self._protocol.max_frame_skip).tolist()
         view = mirror(screen) if self._is_left else screen
-        return self.network.act(view, GREEDY if self._is_greedy else draw), draws
+        return self.network.act(view, GREEDY if self._is_greedy else uniform), uniforms
 
-    def move(self, game: DuelEmulator) -> int:
-        """Return the move in the next frame, STAY, UP or DOWN, which sticks as in training."""
-        if not self._coins:
-            self._action, (draw, *coins) = self.decide(game.screen)
+    def move(self, game: Duel) -> Move:
+        """Return the move in the next frame; it decides anew after as many frames as in training.
+
+        The game must have the agent's `sticky` for its side.
+        """
+        if not self._uniforms:
+            self._action, (uniform, *uniforms) = self.decide(game.screen)
             low, high = self._protocol.frame_skips
-            self._coins = coins[: low + int(draw * (high - low + 1))]
-        if self._coins.pop(0) >= self._protocol.sticky:
-            self._held = self._action
-        return self._held
+            self._uniforms = uniforms[: low + int(uniform * (high - low + 1))]
+        return Move(self._action, self._uniforms.pop(0))

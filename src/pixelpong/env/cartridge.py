@@ -12,8 +12,8 @@ reads two paddles. If the answers and the bytes are the same as in the previous 
 writes what the TIA already has. It draws nothing new, takes the same branches and so the same 152
 cycles, and leaves the processor in the same state, except for the row's number. At the start of the
 loop, `find_changing_rounds` finds the rounds in which an answer changes; the others do not run. A
-delayed write shows a round later, so the round after such a change runs too. So does the round that
-finds a paddle charged.
+delayed write appears one round later, so the round after such a change runs too. So does the round
+that finds a paddle charged.
 
 Two more loops are shortened: the one that clears the registers after a picture, once they are
 clear, and the one that draws the points, if the picture is not needed. Tests compare every frame
@@ -64,17 +64,23 @@ _RAISES = make_table(16, 0, {2: 1, 4: 1, SERVE + 2: 1})
 _LOWERS = make_table(16, 0, {3: 1, 5: 1, SERVE + 3: 1})
 _SERVES = make_table(16, 0, {SERVE: 1, SERVE + 2: 1, SERVE + 3: 1})
 
-# Code that is added in front of the three loops.
+# Code that is added in front of three loops, each of which waits for the next line (WSYNC) once in
+# a round. `t` is the cycle in the frame.
 HINTS = {
+    # Clear the registers of what is drawn: Y lines, one a round. A round has 24 cycles of stores,
+    # with 2 before them and 3 for WSYNC, so it ends in the same line if it begins by cycle 47.
+    # After the wait, it counts and branches: the next one begins in cycle 5.
     0x5B8: (
         "if y > 1 and t % 76 <= 47 and t + 76 * y < END and m.ram[MODE] < 13 and is_cleared(m): "
         "t = (t // 76 + y - 1) * 76 + 5; y = 1"
     ),
+    # Draw the points: 5 rows, Y, of four lines each. X counts the lines; the last of 20 is left.
     0x58B: (
         "if x == 1 and y == 0 and m.ram[MODE] < 13 and t + 76 * 20 < END "
         "and points_are_unseen(m, t): "
         "x = 20; y = 4; t += 19 * 76"
     ),
+    # Draw the field: 91 rounds of two lines each. X is the row, from 0x26 to 220.
     0x5E0: (
         "if t + 76 * (220 - x) < END:\n"
         " if x == 0x26: find_changing_rounds(m)\n"
@@ -86,7 +92,10 @@ END = 76 * MAX_LINES  # after that, a frame ends in the middle of a loop
 
 # The field's loop: the row in X at its start, its rounds, and the cycles of a round.
 _FIRST_ROW, _ROUNDS, _ROUND_CYCLES = 0x26, 91, 152
-# Cycles of a round's second line after which it reads the paddles.
+# Cycles of a round's second line after which it has read a paddle. Before the first read it writes
+# GRP0 (3), looks whether a missile is on (13) and fetches the side (3); a read takes 4. Between the
+# two it skips a branch (2) and stores the row (3), unless the first paddle is charged: then it
+# branches (3), two cycles less.
 _READ_FIRST, _READ_SECOND = 23, 32
 
 
@@ -122,7 +131,7 @@ def find_changing_rounds(m: Machine) -> None:
     bar0 = rounds_that_meet(_FIRST_ROW + 2 - m.ram[0x35], 2, missile1)
     players = player0 ^ player0 << 1 | player1 ^ player1 << 1
     others = ball ^ ball << 1 | bar0 ^ bar0 << 1 | bar1 ^ bar1 << 1
-    # The ball and delayed writes show a round later.
+    # The ball and delayed writes appear one round later.
     delayed = players | others if m.tia[VDELP0] | m.tia[VDELP1] else others
     changes = players | others | delayed << 1 | changing_playfield_rounds(m)
     m.rounds = changes | 3 | wide(1) << (_ROUNDS - 1)
@@ -168,7 +177,7 @@ def count_equal_rounds(m: Machine, row: Int, t: Int) -> Int:
     """
     until_change = lowest_bit(m.rounds) - (row - _FIRST_ROW >> 1)
     count = until_change
-    line = t // 76 * 76  # in which the previous round read the paddles
+    line = t // 76 * 76  # the line in which the previous round read the paddles
     first = m.ram[0] & 1
     left = m.emptied_until + m.charged[first] - line - _READ_FIRST
     if m.charged[first] == 0:  # without resistance it is never empty

@@ -104,7 +104,7 @@ class Policy:
         Raises:
             ConfigError: the observation is not such a frame.
 
-        >>> from pixelpong.faces.envs import make_env
+        >>> from pixelpong.envs import make_env
         >>> policy, (observation, info) = Policy.load("package"), make_env().reset(seed=0)
         >>> policy.act(observation) in policy.actions
         True
@@ -165,7 +165,7 @@ class Policy:
         tell: Callable[[int], None],
     ) -> Evaluation:
         """Evaluate as `pixelpong.evaluation` does, but in Gymnasium's own ``ALE/Pong-v5``."""
-        from pixelpong.env.gym import make_theirs
+        from pixelpong.envs.gym import make_theirs
 
         returns, steps = [0.0] * episodes, [0] * episodes
         with contextlib.closing(make_theirs()) as env:

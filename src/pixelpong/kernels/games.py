@@ -13,9 +13,8 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from pixelpong.atari.machine import FRAME_DONE
-from pixelpong.env.field import PONG_MACHINE
 from pixelpong.kernels.intrinsics import call_play_frames
-from pixelpong.kernels.records import RULES, unshared
+from pixelpong.kernels.records import RULES
 
 # A part of kernels, which is compiled with its callers.
 _part: Any = register_jitable(error_model="numpy")
@@ -31,19 +30,6 @@ class Console(NamedTuple):
     actions: NDArray[np.uint8]  # [≥ frames of a step, or of an opening]
     moves: NDArray[np.int64]  # [2], the sides' actions for a step
     field: NDArray[np.uint64]  # [80, 2], where the first machine draws it
-
-
-def make_console(start: NDArray[np.uint8], max_actions: int, *, takes_two: bool) -> Console:
-    """Make a console whose rules are still to be set; `start` is a machine, as bytes."""
-    size, at = PONG_MACHINE.itemsize, PONG_MACHINE.fields["picture"][1]  # type: ignore[index]
-    begin = -at % 64  # pictures are read as vectors
-    machines = [unshared(64 + size, dtype=np.uint8)[begin : begin + size] for _ in range(2)]
-    for machine in machines:
-        machine[:] = start
-    first, second = machines if takes_two else machines[:1] * 2
-    actions, moves = unshared(max_actions, dtype=np.uint8), unshared(2, dtype=np.int64)
-    field = first.view(PONG_MACHINE)["field"][0]
-    return Console(np.zeros(1, RULES), (first, second), start, actions, moves, field)
 
 
 def no_console(field: NDArray[np.uint64]) -> Console:
@@ -82,7 +68,7 @@ def begin(console, game, waits):  # type: ignore[no-untyped-def]
     game.is_on = 1
     game.steps = game.num_frames = game.fault = 0
     game.held[0] = game.held[1] = rules.idle
-    fires = rules.first_action >= 0
+    fires = rules.first_action != 0
     count = max(waits, fires)
     for k in range(count):
         console.actions[k] = rules.idle | rules.idle << 4 * (rules.num_sides - 1)
@@ -143,7 +129,7 @@ def _hold(console, game, uniforms, count):  # type: ignore[no-untyped-def]
     for side in range(rules.num_sides):
         held = game.held[side]
         for k in range(count):
-            if uniforms[side * width + 2 + k] >= rules.sticky:
+            if uniforms[side * width + 2 + k] >= rules.sticky[side]:
                 held = console.moves[side]
             actions[k] |= held << 4 * side
         game.held[side] = held

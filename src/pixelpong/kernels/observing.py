@@ -17,6 +17,7 @@ from pixelpong.kernels.intrinsics import lowest_bit, reverse
 # A part of kernels, which is compiled with its callers.
 _part: Any = register_jitable(error_model="numpy")
 
+
 class Sight(NamedTuple):
     """The geometry of the gated network's features, `pixelpong.env.features`."""
 
@@ -31,7 +32,7 @@ class Seen(NamedTuple):
     # list of these
     marks: NDArray[np.uint16]
     # [1], of the features of the frame before, or −1 if they are not known yet and all marks are 0
-    count: NDArray[np.int64]
+    num_before: NDArray[np.int64]
     pixels: NDArray[np.uint16]  # [NUM_PIXELS]
 
 
@@ -129,23 +130,25 @@ def observe_features(sight, stream, side, seen, indices, start):  # type: ignore
 
     Returns the end of the written part.
     """
-    marks, count, pixels, fields = seen.marks, seen.count, seen.pixels, stream.fields
+    marks, pixels, fields = seen.marks, seen.pixels, stream.fields
     num_features, end = sight.geometry[0], start
     now, before = stream.game.newest, 1 - stream.game.newest
     is_now, is_before = marks[now], marks[before]
-    if count[0] < 0:
-        count[0] = _mark_features(sight, fields[before], side, pixels, is_before, marks[2 + before])
+    if seen.num_before[0] < 0:
+        seen.num_before[0] = _mark_features(
+            sight, fields[before], side, pixels, is_before, marks[2 + before]
+        )
     num_now = _mark_features(sight, fields[now], side, pixels, is_now, marks[2 + now])
     for k in range(num_now):
         feature = marks[2 + now, k]
         indices[end] = feature if is_before[feature] else num_features + feature
         end += 1
-    for k in range(count[0]):
+    for k in range(seen.num_before[0]):
         feature = marks[2 + before, k]
         is_before[feature] = 0
         if not is_now[feature]:
             indices[end] = 2 * num_features + feature
             end += 1
     indices[end] = 3 * num_features + stream.last_actions[side]
-    count[0] = num_now
+    seen.num_before[0] = num_now
     return end + 1

@@ -234,7 +234,7 @@ def _forget_gated(network):  # type: ignore[no-untyped-def]
     """Forget the features of the previous frame, which is another stream's."""
     seen = network.scratch.seen
     seen.marks[:2] = 0
-    seen.count[0] = -1
+    seen.num_before[0] = -1
 
 
 @_part

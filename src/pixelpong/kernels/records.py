@@ -64,8 +64,9 @@ RULES = np.dtype(
         ("fewest_frames", np.int64),  # of a step
         ("most_frames", np.int64),
         ("max_frames", np.int64),  # of an episode
-        ("sticky", np.float64),  # probability that a frame keeps the held action
-        ("first_action", np.int64),  # an action for the first frame of an episode, or −1
+        # For each side, the right one first: the probability that a frame keeps the held action.
+        ("sticky", np.float64, 2),
+        ("first_action", np.int64),  # of an episode, in its first frame; 0: none
         ("idle", np.int64),  # action of a side that stays: 0, or SERVE in the two-player game
         ("num_sides", np.int64),
     ]

@@ -1,7 +1,7 @@
-"""Steps of many games at once for `pixelpong.faces.envs`, in compiled code without Python's lock.
+"""Steps of many games at once for `pixelpong.games`, in compiled code without Python's lock.
 
-Each thread plays its share of the games, one after the other, on two machines of its own. A game is
-a row in a few arrays (`PLACE` and what it shows), so a state is a copy of these rows. A step of a
+Each thread plays its share of the games, one after the other, on a console of its own. A game is a
+row in a few arrays (`GAME` and what it shows), so a state is a copy of these rows. A step of a
 share is one call, which Python cannot interrupt, and it is noted there that it was played.
 
 The picture "atari" is that of ale-py's ``AtariVectorEnv``, to the bit: the maximum of a step's last
@@ -14,15 +14,15 @@ looked up.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba.extending import register_jitable
+from numpy.typing import NDArray
 
-from pixelpong.atari.machine import DRAW_PICTURE, FRAME_DONE
-from pixelpong.env.field import DRAW_FIELD
 from pixelpong.kernels.compiling import compiled
-from pixelpong.kernels.intrinsics import call_play_frames, call_shrink, lowest_bit
+from pixelpong.kernels.games import Console, begin, copy, load, play_step, save
+from pixelpong.kernels.intrinsics import call_shrink, lowest_bit
 
 _kernel = compiled(error_model="numpy")
 _part: Any = register_jitable(error_model="numpy")
@@ -30,91 +30,63 @@ _part: Any = register_jitable(error_model="numpy")
 RESET, LEAVE = -1, -2  # in place of a move: begin an episode, show the last observation again
 
 
-@_part
-def _copy(source, target):  # type: ignore[no-untyped-def]
-    """Copy an array [N], faster than an assignment does."""
-    for k in range(len(source)):
-        target[k] = source[k]
+class Games(NamedTuple):
+    """N games; changed."""
+
+    games: NDArray[np.void]  # [N] `GAME`
+    memories: NDArray[np.uint8]  # [N or 0, ·], what the left side's networks remember
+    fields: NDArray[np.uint64]  # [N, 2, 80, 2], in either order (`newest`)
+    frames: NDArray[np.uint8]  # [N or 0, 210, 160], the newest ones if they are kept
 
 
-@_part
-def _emulate(g, place, which, first, count):  # type: ignore[no-untyped-def]
-    """Emulate frames with actions from `first` on; return how many were played."""
-    if count <= 0:
-        return 0
-    address, draws = g.actions + first, DRAW_PICTURE if g.draws_pictures else DRAW_FIELD
-    stop, played, reward, is_over, may_end = call_play_frames(
-        g.play_frames, g.machine[which], address, count, draws
-    )
-    if stop != FRAME_DONE:
-        place.fault, place.is_on = stop, 0
-        return 0
-    place.reward += reward
-    place.points[np.int64(reward < 0)] += reward != 0
-    place.is_over, place.may_end = is_over, may_end
-    place.episode_frames += played
-    place.total_frames += played
-    return played
+class Orders(NamedTuple):
+    """What the next step does."""
+
+    moves: NDArray[np.int64]  # [N, sides], the console's actions; or RESET or LEAVE in the first
+    begins: NDArray[np.void]  # [N] `BEGIN`
+    uniforms: NDArray[np.float64]  # [N, ·, sides × width], a row for each step, see `play_step`
+    remembered: NDArray[np.uint8]  # [N or 0, ·], as `memories`, after these moves
 
 
-@_part
-def _begin(g, place, console, begin, start, machine, actions):  # type: ignore[no-untyped-def]
-    """Begin an episode; what happens in its opening frames does not count."""
-    place.seed, place.episode, place.is_on = begin.seed, begin.episode, 1
-    if place.episode == 0:
-        place.total_frames = 0
-    place.steps = place.num_frames = place.fault = 0
-    fires = g.first_action >= 0
-    count = max(begin.waits, fires)
-    actions[:count] = g.no_action | g.no_action << 4 * (g.num_sides - 1)
-    place.held[:] = g.no_action
-    if fires:
-        actions[0] = g.first_action
-        place.held[0] = g.first_action if count == 1 else g.no_action
-    played, place.is_over = 0, 1
-    while place.is_over:  # a game may end in the opening frames: then another begins, as in ALE
-        machine[: len(start)] = start
-        place.is_over = place.may_end = place.episode_frames = 0
-        played += _emulate(g, place, 0, played, count - played)
-    place.reward = place.is_cut = 0
-    place.points[:] = 0
-    place.may_end |= g.max_frames <= g.most_frames
-    console[:] = machine[: len(console)]
+class Results(NamedTuple):
+    """What a step returns; changed."""
+
+    observations: NDArray[Any]  # [N, …]
+    # Those with which episodes ended, of games in which the next one has begun; else [0, …].
+    final_observations: NDArray[Any]
+    rewards: NDArray[np.float64]  # [N]
+    is_over: NDArray[np.bool_]  # [N]
+    is_cut: NDArray[np.bool_]  # [N], by the limit of frames
+    total_frames: NDArray[np.int32]  # [N]
+    episode_frames: NDArray[np.int32]  # [N]
 
 
-@_part
-def _play(g, place, console, move, draws, machines, actions):  # type: ignore[no-untyped-def]
-    """Play a step.
+class AtariView(NamedTuple):
+    """What the observation "atari" is made of; all but `colours` is changed."""
 
-    Returns how many of the pictures of its last two frames were taken before it ended, and which of
-    the machines has played the last frame.
-    """
-    size, width = len(console), len(draws) // len(move)
-    machines[0][:size] = console
-    wanted = g.fewest_frames + np.int64(draws[1] * (g.most_frames - g.fewest_frames + 1))
-    count = min(wanted, g.max_frames - place.num_frames)
-    actions[:count] = 0
-    for side in range(len(move)):
-        held = place.held[side]
-        for k in range(count):
-            if draws[side * width + 2 + k] >= g.sticky:
-                held = move[side]
-            actions[k] |= held << 4 * side
-        place.held[side] = held
-    place.reward = place.is_over = place.is_cut = place.fault = 0
-    place.steps += 1
-    early = g.takes_two and count == wanted and wanted > 1
-    place.num_frames += _emulate(g, place, 0, 0, count - early)
-    which = taken = 0
-    if early and not place.is_over and not place.fault:
-        taken = which = 1
-        machines[1][:size] = machines[0][:size]
-        place.num_frames += _emulate(g, place, 1, count - 1, 1)
-    console[:] = machines[which][:size]
-    place.is_cut = place.num_frames >= g.max_frames and not place.is_over
-    place.is_on = not (place.is_over or place.is_cut or place.fault)
-    place.may_end |= place.num_frames + g.most_frames >= g.max_frames
-    return 2 if place.is_on else taken, which
+    stacks: NDArray[np.uint8]  # [N, stack, height × width × channels], small pictures
+    kept: NDArray[np.uint8]  # [N, channels, 210, 160], the newest picture, if the game may end
+    # [channels, 256], levels by palette index; [0, 256] if the console draws levels.
+    colours: NDArray[np.uint8]
+    planes: tuple[NDArray[np.uint8], NDArray[np.uint8]]  # [channels, 210, 160] of both pictures
+    shrink: int  # address of the function of `pixelpong.atari.shrinking`
+    scratch: NDArray[np.float32]
+    small: NDArray[np.uint8]  # [height, width], a channel
+
+
+class Thread(NamedTuple):
+    """What one thread needs to play its share of the games."""
+
+    console: Console
+    share: int
+    first: int  # its first game
+    last: int  # the game after its last one
+    autoresets: int  # 1 if the next episode begins in the step in which one ends
+    pictures: tuple[NDArray[np.uint8], NDArray[np.uint8]]  # [210, 160], of the console's machines
+    # By observation: `AtariView`; for "frame" the kept frames as words, [N, 210, 20]; for the
+    # others [256], whether a palette index is not background.
+    observer: Any
+    palette: NDArray[np.uint8]  # [256, 3]
 
 
 # --- the picture that others use ----------------------------------------------------------------
@@ -129,59 +101,65 @@ def _look_up(picture, levels, out):  # type: ignore[no-untyped-def]
 
 
 @_part
-def _see_atari(place, i, taken, which, seen, view):  # type: ignore[no-untyped-def]
+def _see_atari(games, i, num_pictures, which, thread):  # type: ignore[no-untyped-def]
     """Add the newest picture to the stack of a game."""
-    (stacks, kept, colours, planes, shrink, scratch, small), pixels = view, seen[0]
-    is_start, num_channels = place.steps == 0, kept.shape[1]
-    before, place.newest = place.newest, (place.newest + 1) % stacks.shape[1]
-    if is_start:
-        stacks[i] = 0
-    stack = stacks[i, place.newest]
-    if taken == 0:
-        stack[:] = stacks[i, before]
+    view, game = thread.observer, games.games[i]
+    before, game.newest = game.newest, (game.newest + 1) % view.stacks.shape[1]
+    if game.steps == 0:
+        view.stacks[i] = 0
+    stack = view.stacks[i, game.newest]
+    if num_pictures == 0:  # the game ended before one was taken
+        stack[:] = view.stacks[i, before]
         return
-    newest = which if taken == 2 else 0
-    for c in range(len(colours)):
-        _look_up(pixels[0], colours[c], planes[0][c])
-        if newest:
-            _look_up(pixels[newest], colours[c], planes[newest][c])
-    for c in range(num_channels):
-        out = stack.reshape(small.shape) if num_channels == 1 else small
-        one, two = planes[0][c], planes[newest][c]
-        first = kept[i, c] if taken == 1 else one
-        call_shrink(
-            shrink, first.ctypes.data, two.ctypes.data, out.ctypes.data, scratch.ctypes.data
-        )
-        if num_channels > 1:
-            flat = out.reshape(-1)
-            for k in range(len(flat)):
-                stack[num_channels * k + c] = flat[k]
-        if place.may_end:  # the next step may need this
+    second = which if num_pictures == 2 else 0
+    for c in range(len(view.colours)):
+        _look_up(thread.pictures[0], view.colours[c], view.planes[0][c])
+        if second:
+            _look_up(thread.pictures[second], view.colours[c], view.planes[second][c])
+    for c in range(view.kept.shape[1]):
+        one, two = view.planes[0][c], view.planes[second][c]
+        _shrink(view, stack, c, view.kept[i, c] if num_pictures == 1 else one, two)
+        if game.may_end:  # the next step may need this
             for y in range(len(one)):
                 for x in range(one.shape[1]):
-                    kept[i, c, y, x] = max(one[y, x], two[y, x])
+                    view.kept[i, c, y, x] = max(one[y, x], two[y, x])
 
 
 @_part
-def _show_atari(place, i, seen, view, out):  # type: ignore[no-untyped-def]
+def _shrink(view, stack, c, first, second):  # type: ignore[no-untyped-def]
+    """Write channel c of the maximum of two pictures, made smaller, to ``stack`` [·]."""
+    num_channels = view.kept.shape[1]
+    out = stack.reshape(view.small.shape) if num_channels == 1 else view.small
+    call_shrink(
+        view.shrink, first.ctypes.data, second.ctypes.data, out.ctypes.data,
+        view.scratch.ctypes.data,
+    )  # fmt: skip
+    if num_channels > 1:
+        flat = out.reshape(-1)
+        for k in range(len(flat)):
+            stack[num_channels * k + c] = flat[k]
+
+
+@_part
+def _show_atari(games, i, thread, out):  # type: ignore[no-untyped-def]
     """Write the stack of a game, the newest picture last."""
-    stacks = view[0]
+    stacks, newest = thread.observer.stacks, games.games[i].newest
     for k in range(stacks.shape[1]):
-        _copy(stacks[i, (place.newest + 1 + k) % stacks.shape[1]], out[i, k])
+        copy(stacks[i, (newest + 1 + k) % stacks.shape[1]], out[i, k])
 
 
 # --- frames and fields --------------------------------------------------------------------------
 
 
 @_part
-def _see_field(place, i, taken, which, seen, view):  # type: ignore[no-untyped-def]
+def _see_field(games, i, num_pictures, which, thread):  # type: ignore[no-untyped-def]
     """Keep the newest field; if frames are kept, it is made of one, as `preprocess` does."""
-    (pictures, drawn, fields, frames, _), is_active = seen, view
-    place.newest = 1 - place.newest
-    field, picture = fields[i, place.newest], pictures[which]
+    game, drawn, is_active = games.games[i], thread.console.field, thread.observer
+    game.newest = 1 - game.newest
+    field, picture = games.fields[i, game.newest], thread.pictures[which]
     for row in range(len(field)):
         field[row, 0], field[row, 1] = drawn[row, 0], drawn[row, 1]
-        if len(frames):
+        if len(games.frames):
             field[row] = 0
             for x in range(80):
                 is_on = is_active[picture[35 + 2 * row, 2 * x]]
@@ -189,40 +167,40 @@ def _see_field(place, i, taken, which, seen, view):  # type: ignore[no-untyped-d
 
 
 @_part
-def _see_frame(place, i, taken, which, seen, view):  # type: ignore[no-untyped-def]
+def _see_frame(games, i, num_pictures, which, thread):  # type: ignore[no-untyped-def]
     """Frames are kept anyway."""
 
 
 @_part
-def _show_frame(place, i, seen, view, out):  # type: ignore[no-untyped-def]
+def _show_frame(games, i, thread, out):  # type: ignore[no-untyped-def]
     """Write a frame in colour, [210, 3 × 160]."""
-    (frames, palette), words = seen[3:], view
-    for y in range(frames.shape[1]):
+    frame, words, palette = games.frames[i], thread.observer[i], thread.palette
+    for y in range(len(frame)):
         is_new = y == 0
-        for k in range(words.shape[2]):
-            is_new |= words[i, y, k] != words[i, y - 1, k]
+        for k in range(words.shape[1]):
+            is_new |= words[y, k] != words[y - 1, k]
         row = out[i, y]
         if is_new:
-            for x in range(frames.shape[2]):
+            for x in range(frame.shape[1]):
                 for c in range(3):
-                    row[3 * x + c] = palette[frames[i, y, x], c]
+                    row[3 * x + c] = palette[frame[y, x], c]
         else:
-            _copy(out[i, y - 1], row)
+            copy(out[i, y - 1], row)
 
 
 @_part
-def _show_field(place, i, seen, view, out):  # type: ignore[no-untyped-def]
+def _show_field(games, i, thread, out):  # type: ignore[no-untyped-def]
     """Write a 1 for each pixel that is on, [80, 80]."""
-    fields = seen[2][i]
-    _write_signs(fields[place.newest], fields[:0], out[i])
+    fields = games.fields[i]
+    _write_signs(fields[games.games[i].newest], fields[:0], out[i])
 
 
 @_part
-def _show_pixels(place, i, seen, view, out):  # type: ignore[no-untyped-def]
+def _show_pixels(games, i, thread, out):  # type: ignore[no-untyped-def]
     """Write the difference of two fields, [80, 80]; at the first step of an episode zeros."""
-    fields, newest = seen[2][i], place.newest
-    before = 1 - newest if place.steps > 0 else newest
-    _write_signs(fields[newest], fields[before : before + 1], out[i])
+    fields, game = games.fields[i], games.games[i]
+    before = 1 - game.newest if game.steps > 0 else game.newest
+    _write_signs(fields[game.newest], fields[before : before + 1], out[i])
 
 
 @_part
@@ -239,73 +217,92 @@ def _write_signs(now, before, out):  # type: ignore[no-untyped-def]
                 changed &= changed - np.uint64(1)
 
 
+@_part
+def _reset(games, orders, i, console):  # type: ignore[no-untyped-def]
+    """Begin the next episode of a game."""
+    game, order = games.games[i], orders.begins[i]
+    game.seed, game.episode = order.seed, order.episode
+    if order.episode == 0:
+        game.total_frames = 0
+    begin(console, game, order.waits)
+    save(console, game, 0)
+    games.memories[i : i + 1] = 0
+
+
+@_part
+def _advance(games, orders, i, console):  # type: ignore[no-untyped-def]
+    """Play a step of a game; return what `play_step` does."""
+    game = games.games[i]
+    for side in range(orders.moves.shape[1]):
+        console.moves[side] = orders.moves[i, side]
+    load(console, game)
+    row = orders.uniforms[i, game.steps % orders.uniforms.shape[1]]
+    num_pictures, which = play_step(console, game, row)
+    save(console, game, which)
+    if len(games.memories):
+        copy(orders.remembered[i], games.memories[i])
+    return num_pictures, which
+
+
 def _make_step(see: Any, show: Any) -> Any:
     """Make the kernel for one kind of observation."""
 
     @_part
-    def observe(place, i, taken, which, seen, view, out):  # type: ignore[no-untyped-def]
-        """See what a game shows after a step, of which `_play` has returned `taken` and `which`."""
-        frames = seen[3]
-        see(place, i, taken, which, seen, view)
-        for y in range(frames.shape[1] if len(frames) else 0):
-            _copy(seen[0][which][y], frames[i, y])
-        show(place, i, seen, view, out)
+    def observe(games, i, num_pictures, which, thread, out):  # type: ignore[no-untyped-def]
+        """See what a game shows after `play_step` has returned these numbers, and write it."""
+        see(games, i, num_pictures, which, thread)
+        for y in range(games.frames.shape[1] if len(games.frames) else 0):
+            copy(thread.pictures[which][y], games.frames[i, y])
+        show(games, i, thread, out)
 
     @_kernel
-    def step(games, orders, start, thread, results, done):  # type: ignore[no-untyped-def]
+    def step(games, orders, thread, results, done):  # type: ignore[no-untyped-def]
         """Play a step of a thread's share of the games, or begin their next episodes.
 
         Args:
-            games: [N] `PLACE`, the consoles' states [N, ·] uint8, and the memory of the left side's
-                networks [N or 0, ·] uint8; changed.
-            orders: moves [N, sides], int64 actions of the console; or RESET or LEAVE in the first
-                column. [N] `BEGIN`. Draws [N, ·, sides × width], numbers in [0, 1): a row for each
-                step, as in `pixelpong.kernels.playing`. What the left side's networks remember
-                after their moves, as in `games`.
-            start: [·] uint8, a machine at the start of a game.
-            thread: of this thread, changed: [1] `GAMES`; two machines, [·] uint8; the actions of a
-                step's frames, [·] uint8; what is seen of the games; what is shown.
-            results: changed. The observations [N, …]; those with which episodes ended, of games in
-                which the next one has begun; rewards [N] float64; whether it was over, and cut off,
-                [N] bool; `total_frames` and `episode_frames` [N] int32.
+            games: `Games`.
+            orders: `Orders`.
+            thread: `Thread`.
+            results: `Results`.
             done: [shares] bool, set for this share. If it was, this step was played before, and
                 nothing is done.
         """
-        (rules, machines, actions, seen, view) = thread
-        g = rules[0]
-        if done[g.share]:
+        console, out = thread.console, results.observations
+        if done[thread.share]:
             return
-        (places, consoles, memories), (moves, begins, draws, remembered) = games, orders
-        out, final, rewards, is_over, is_cut, total_frames, episode_frames = results
-        for i in range(g.first, g.last):
-            place, console, taken, which = places[i], consoles[i], 2, 0
-            if moves[i, 0] == LEAVE:
-                show(place, i, seen, view, out)
+        for i in range(thread.first, thread.last):
+            game = games.games[i]
+            if orders.moves[i, 0] == LEAVE:
+                show(games, i, thread, out)
             else:
-                if moves[i, 0] == RESET:
-                    _begin(g, place, console, begins[i], start, machines[0], actions)
-                    memories[i : i + 1] = 0
+                num_pictures, which = 2, 0
+                if orders.moves[i, 0] == RESET:
+                    _reset(games, orders, i, console)
                 else:
-                    row = draws[i, place.steps % draws.shape[1]]
-                    taken, which = _play(g, place, console, moves[i], row, machines, actions)
-                    if len(memories):
-                        _copy(remembered[i], memories[i])
-                observe(place, i, taken, which, seen, view, out)
-                rewards[i] = place.reward
-                is_over[i], is_cut[i] = place.is_over != 0, place.is_cut != 0
-                is_ready = begins[i].episode == place.episode + 1  # always, if `may_end` was right
-                if g.goes_on and is_ready and place.is_over | place.is_cut:
-                    show(place, i, seen, view, final)
-                    _begin(g, place, console, begins[i], start, machines[0], actions)
-                    memories[i : i + 1] = 0
-                    observe(place, i, 2, 0, seen, view, out)
-            total_frames[i], episode_frames[i] = place.total_frames, place.episode_frames
-        done[g.share] = True
+                    num_pictures, which = _advance(games, orders, i, console)
+                observe(games, i, num_pictures, which, thread, out)
+                results.rewards[i] = game.reward
+                results.is_over[i], results.is_cut[i] = game.is_over != 0, game.is_cut != 0
+                # Always, if `may_end` was right.
+                is_ready = orders.begins[i].episode == game.episode + 1
+                if thread.autoresets and is_ready and game.is_over | game.is_cut:
+                    show(games, i, thread, results.final_observations)
+                    _reset(games, orders, i, console)
+                    observe(games, i, 2, 0, thread, out)
+            results.total_frames[i] = game.total_frames
+            results.episode_frames[i] = game.episode_frames
+        done[thread.share] = True
 
     return step
 
 
+@_part
+def _show_nothing(games, i, thread, out):  # type: ignore[no-untyped-def]
+    """Nothing is observed."""
+
+
 STEPS = {  # by observation
+    "nothing": _make_step(_see_frame, _show_nothing),
     "atari": _make_step(_see_atari, _show_atari),
     "frame": _make_step(_see_frame, _show_frame),
     "field": _make_step(_see_field, _show_field),

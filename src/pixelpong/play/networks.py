@@ -239,7 +239,7 @@ class GatedNetwork(Network):
             Sight(features.list_cells_of_pixels(), features.list_geometry()),
             Seen(
                 marks=np.zeros((4, kernels.NUM_MARKS), np.uint16),
-                count=zeros(1, dtype=np.int64),
+                num_before=zeros(1, dtype=np.int64),
                 pixels=np.zeros(NUM_PIXELS, np.uint16),
             ),
             z=zeros(2 * hidden, dtype=dtype),

@@ -10,6 +10,7 @@ or another agent. There the left side sees the field mirrored, so a network can 
 
 from __future__ import annotations
 
+import dataclasses
 import time
 
 import numpy as np
@@ -18,12 +19,10 @@ from numpy.typing import NDArray
 from pixelpong import kernels
 from pixelpong.atari.game import not_covered
 from pixelpong.config.protocols import Protocol
-from pixelpong.env.cartridge import SERVE
-from pixelpong.env.duel import MAX_FRAMES, MODE
-from pixelpong.env.native import load_game, start_of
-from pixelpong.env.field import DRAW_FIELD
-from pixelpong.items import BUILTIN, SELF, STAY, Episode, Item, Params, Result
-from pixelpong.kernels.games import Console, make_console
+from pixelpong.env.duel import MAX_FRAMES
+from pixelpong.games.console import make_console, rules_of
+from pixelpong.items import BUILTIN, SELF, Episode, Item, Params, Result
+from pixelpong.kernels.games import Console
 from pixelpong.play.networks import GREEDY, LOOK, NETS, Network
 from pixelpong.seeding import make_rng
 
@@ -39,7 +38,7 @@ class Player:
         `opponent` has the parameters of an opposing agent, if any.
         """
         self._protocol, self._network_type, self._opponent = protocol, NETS[algorithm], opponent
-        self._consoles: dict[tuple[int, bool], Console] = {}
+        self._consoles: dict[tuple[int, bool], Console] = {}  # by number of sides
         self._networks: list[Network] = []  # the learning one, the other one
 
     def play(self, item: Item, params: Params, rng: np.random.Generator | None = None) -> Result:
@@ -117,21 +116,14 @@ class Player:
 
     def _console(self, item: Item) -> Console:
         """The console for an item, with the protocol's rules."""
-        mode, is_stream = 0 if item.opponent == BUILTIN else MODE, item.steps is not None
-        if (mode, is_stream) not in self._consoles:
-            game, protocol = load_game(), self._protocol
-            start = start_of(game, mode).view(np.uint8)
-            console = make_console(start, protocol.max_frame_skip, takes_two=False)
-            rules = console.rules
-            rules["play_frames"], rules["draws"] = game.address, DRAW_FIELD
-            rules["fewest_frames"], rules["most_frames"] = protocol.frame_skips
-            # After 18 minutes the cartridge stops the game and cycles colours: nothing to learn.
-            most = min(protocol.max_frames, MAX_FRAMES) if is_stream else protocol.max_frames
-            rules["max_frames"], rules["sticky"] = most, protocol.sticky
-            rules["num_sides"], rules["idle"] = (2, SERVE) if mode else (1, STAY)
-            rules["first_action"] = -1
-            self._consoles[mode, is_stream] = console
-        return self._consoles[mode, is_stream]
+        num_sides, is_stream = 1 if item.opponent == BUILTIN else 2, item.steps is not None
+        if (num_sides, is_stream) not in self._consoles:
+            rules = rules_of(self._protocol, num_sides)
+            if is_stream:
+                # After 18 minutes the cartridge stops the game and cycles colours.
+                rules = dataclasses.replace(rules, max_frames=min(rules.max_frames, MAX_FRAMES))
+            self._consoles[num_sides, is_stream] = make_console(rules)
+        return self._consoles[num_sides, is_stream]
 
     def _draw(
         self, item: Item, rng: np.random.Generator, count: int, steps: int, sides: int

@@ -21,8 +21,9 @@ import numpy as np
 from pixelpong.agent.choice import open_agent, settle_update
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Controller
-from pixelpong.env.duel import LEFT, MAX_FRAMES, MODE, RIGHT, DuelEmulator
+from pixelpong.env.duel import LEFT, MAX_FRAMES, MODE, RIGHT
 from pixelpong.errors import ConfigError, expected
+from pixelpong.games.duel import Duel, Move
 from pixelpong.items import BUILTIN, STAY
 from pixelpong.run.arrays import fingerprint
 from pixelpong.seeding import make_rng
@@ -94,9 +95,10 @@ def play(one: Player, other: Player, number: int, rules: Rules) -> Played:
     return Played((left.name, right.name), number, score, game.num_frames)
 
 
-def watch(left: Player, right: Player, number: int, rules: Rules) -> Iterator[DuelEmulator]:
+def watch(left: Player, right: Player, number: int, rules: Rules) -> Iterator[Duel]:
     """Play a game, and yield it after each frame."""
-    game, moves = DuelEmulator(0 if left.decider is None else MODE), []  # 0 is the one-player game
+    mode = 0 if left.decider is None else MODE  # 0 is the one-player game
+    game, moves = Duel(mode, (_sticky(left), _sticky(right))), []
     keys = [int(each.sha256[:8], 16) for each in (left, right)]  # independent of other players
     for side, player in ((LEFT, left), (RIGHT, right)):
         rng = make_rng(rules.seed, "tournament", *keys, number, side)
@@ -106,12 +108,18 @@ def watch(left: Player, right: Player, number: int, rules: Rules) -> Iterator[Du
         yield game
 
 
+def _sticky(player: Player) -> float:
+    """The probability that a frame keeps the player's action: scripts never stick."""
+    return player.decider.protocol.sticky if isinstance(player.decider, Agent) else 0.0
+
+
 def _sit(
     player: Player, side: int, rng: np.random.Generator, rules: Rules
-) -> Callable[[DuelEmulator], int]:
+) -> Callable[[Duel], Move]:
     """Make the function that returns a player's move in the next frame."""
     if player.decider is None:
-        return lambda _: STAY
+        return lambda _: Move(STAY)
     if isinstance(player.decider, Agent):
         return Controller(player.decider, rng, is_left=side == LEFT, is_greedy=rules.is_greedy).move
-    return player.decider(side, rng).move
+    script = player.decider(side, rng)
+    return lambda game: Move(script.move(game))

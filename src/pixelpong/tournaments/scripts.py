@@ -5,7 +5,7 @@
     predictor    computes where the ball will arrive, including its bounces off the walls
 
 They read the ball's column and row, which the picture shows, from the console's memory. They move
-in every frame, never stick, and bring the paddle to a row as a mouse does (`DuelEmulator.steer`).
+in every frame, never stick, and bring the paddle to a row as a mouse does (`Duel.steer`).
 Each time the ball turns back, and at each serve, they choose another part of the paddle, so that no
 rally repeats for ever. While the ball flies away from them they go to the middle. No agent is
 trained against them.
@@ -20,7 +20,8 @@ from collections.abc import Callable
 import numpy as np
 
 from pixelpong.env.cartridge import BALL_ROW
-from pixelpong.env.duel import FIRST_ROW, LAST_ROW, LEFT, DuelEmulator
+from pixelpong.env.duel import FIRST_ROW, LAST_ROW, LEFT
+from pixelpong.games.duel import Duel
 
 _BALL_COLUMN = 49  # address of the ball's column in memory
 _COLUMN_0, _ROW_0 = 49, 14  # the values in memory for column 0 and row 0 of the frame
@@ -54,7 +55,7 @@ class Script:
         self._balls = deque(nothing, maxlen=len(nothing))  # it sees only the two oldest
         self._along, self._offset = 0, 0.0
 
-    def move(self, game: DuelEmulator) -> int:
+    def move(self, game: Duel) -> int:
         """Return the move in the next frame: STAY, UP or DOWN."""
         self._balls.append(find_ball(game))
         before, ball = self._balls[0], self._balls[1]
@@ -87,7 +88,7 @@ SCRIPTS: dict[str, Callable[[int, np.random.Generator], Script]] = {
 """The scripted players by name; each is made from a side and a generator."""
 
 
-def find_ball(game: DuelEmulator) -> tuple[int, int] | None:
+def find_ball(game: Duel) -> tuple[int, int] | None:
     """Return column and first row of the ball in the frame; None while it is out of play."""
     column, row = int(game.memory[_BALL_COLUMN]), int(game.memory[BALL_ROW])
     return (column - _COLUMN_0, row - _ROW_0) if row else None

@@ -34,10 +34,11 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Controller
 from pixelpong.atari.palette import PALETTE
-from pixelpong.env.duel import FIRST_ROW, LAST_ROW, LEFT, DuelEmulator
+from pixelpong.env.duel import FIRST_ROW, LAST_ROW, LEFT
 from pixelpong.errors import PixelpongError, on_one_line
 from pixelpong.faces.look.reel import encode_difference
 from pixelpong.faces.page.threads import in_thread
+from pixelpong.games.duel import Duel, Move
 from pixelpong.items import DOWN, STAY, UP
 from pixelpong.schema import Share, decode
 from pixelpong.seeding import make_rng
@@ -72,8 +73,9 @@ class Game:
 
         Loading the emulator takes a tenth of a second or more.
         """
-        self.speed, self._emulator, self._controller = 1.0, DuelEmulator(), Controller(agent, rng)
-        self._person: Callable[[DuelEmulator], int] = lambda _: STAY
+        self.speed, self._controller = 1.0, Controller(agent, rng)
+        self._game = Duel(sticky=(0.0, agent.protocol.sticky))  # a person's moves never stick
+        self._person: Callable[[Duel], int] = lambda _: STAY
         self._state, self._serves, self._credit = READY, False, 0.0
         agent.make_network().act(self.screen)  # it may compile, so before the clock runs
 
@@ -82,14 +84,15 @@ class Game:
         if self._state != PLAYING:
             return
         self._credit += self.speed
-        while self._credit >= 1 and not self._emulator.is_over:
+        while self._credit >= 1 and not self._game.is_over:
             self._credit -= 1
-            self._advance(self._emulator)
+            self._advance()
 
-    def _advance(self, emulator: DuelEmulator) -> None:
-        fires = self._serves or emulator.frames_since_point >= SERVE_FRAMES
-        emulator.act(self._person(emulator), self._controller.move(emulator), fires=fires)
-        self._serves &= emulator.server == LEFT
+    def _advance(self) -> None:
+        fires = self._serves or self._game.frames_since_point >= SERVE_FRAMES
+        person, agent = Move(self._person(self._game)), self._controller.move(self._game)
+        self._game.act(person, agent, fires=fires)
+        self._serves &= self._game.server == LEFT
 
     def obey(self, message: Message) -> None:
         """Carry out a message of the person."""
@@ -98,31 +101,31 @@ class Game:
             self._person = lambda _: direction
         if message.aim is not None:
             row = min(max(210 * message.aim, FIRST_ROW + 6), LAST_ROW - 6)
-            self._person = lambda emulator: emulator.steer(row)
+            self._person = lambda game: game.steer(row)
         if message.speed is not None:
             self.speed = float(message.speed)
         if message.pause is not None and self._state != READY:
             self._state = PAUSED if message.pause else PLAYING
         if message.serve:
             self._state = PLAYING if self._state == READY else self._state
-            self._serves = self._emulator.server == LEFT
+            self._serves = self._game.server == LEFT
 
     @property
     def phase(self) -> str:
         """READY, PLAYING, SERVE, PAUSED or OVER."""
-        if self._emulator.is_over:
+        if self._game.is_over:
             return OVER
-        is_waiting = self._state == PLAYING and self._emulator.server == LEFT
+        is_waiting = self._state == PLAYING and self._game.server == LEFT
         return SERVE if is_waiting else self._state
 
     @property
     def screen(self) -> NDArray[np.uint8]:
         """The newest frame, [210, 160] uint8 palette indices."""
-        return self._emulator.screen
+        return self._game.screen
 
     def describe(self) -> dict[str, Any]:
         """The state of the game, as JSON."""
-        return {"phase": self.phase, "points": list(self._emulator.points), "speed": self.speed}
+        return {"phase": self.phase, "points": list(self._game.points), "speed": self.speed}
 
 
 async def play_socket(websocket: WebSocket, load_agent: Callable[[str, str], Agent]) -> None:

@@ -22,7 +22,7 @@ def make_theirs() -> gymnasium.Env[NDArray[Any], Any]:
 # Gymnasium's checks of every step, of which both environments have their own, take longer than it.
 gymnasium.register(
     ID,
-    "pixelpong.faces.envs.single:PongEnv",
-    vector_entry_point="pixelpong.faces.envs.vector:PongVectorEnv",
+    "pixelpong.envs.single:PongEnv",
+    vector_entry_point="pixelpong.envs.vector:PongVectorEnv",
     disable_env_checker=True,
 )

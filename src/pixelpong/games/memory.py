@@ -8,14 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong import kernels
-from pixelpong.atari.machine import ROWS, STATE, WIDTH
+from pixelpong.atari.machine import ROWS, WIDTH
 from pixelpong.env.field import FIELD_SIZE
 from pixelpong.errors import ConfigError, expected
+from pixelpong.games.pictures import View
 
 State = tuple[NDArray[Any], ...]  # copies of the arrays of a `Memory`
 
 _MOST = 2**31 - 1  # of any count
-# For each field of `PLACE` with whose numbers compiled code or generators compute: the least and
+# For each field of `GAME` with whose numbers compiled code or generators compute: the least and
 # the most that it can be. `num_frames` and `newest` depend on the options.
 _BOUNDS = {
     "seed": (0, 2**63 - 1), "episode": (-1, _MOST), "steps": (0, _MOST), "is_on": (0, 1),
@@ -27,41 +28,30 @@ _BOUNDS = {
 class Memory:
     """All that the future of N games depends on, in arrays with a row for each game.
 
-    The first one, [N, 32] uint8, has a hash of the games' rules, so that no game goes on under
+    The first one, [N, 32] uint8, has a hash of the games' rules, so that no game continues under
     other rules.
     """
 
     def __init__(
-        self,
-        size: int,
-        rules: bytes,
-        *,
-        has_opponents: bool,
-        has_frames: bool,
-        num_pictures: int,
-        channels: int,
-        pixels: int,
-        max_frames: int,
+        self, size: int, view: View, max_frames: int, rules: bytes, *, has_opponents: bool
     ) -> None:
-        """Make it; the observation "atari" has `num_pictures` of `pixels` numbers, others none."""
+        """Make it for games of at most `max_frames`, with a hash of their `rules`, 32 bytes."""
         self.rules = np.tile(np.frombuffer(rules, np.uint8), (size, 1))
-        self.places = np.zeros(size, kernels.PLACE)
-        self.places["episode"] = -1
-        self.consoles = np.zeros((size, STATE.itemsize), np.uint8)
+        self.games = np.zeros(size, kernels.GAME)
+        self.games["episode"] = -1
         self.streams = np.zeros(size if has_opponents else 0, kernels.STREAM)
         self.fields = np.zeros((size, 2, FIELD_SIZE, 2), np.uint64)
-        self.frames = np.zeros((size if has_frames else 0, ROWS, WIDTH), np.uint8)
-        num_stacks = size if num_pictures else 0
-        self.stacks = np.zeros((num_stacks, num_pictures, pixels), np.uint8)
+        self.frames = np.zeros((size if view.keeps_frames else 0, ROWS, WIDTH), np.uint8)
+        num_stacks = size if view.observation == "atari" else 0
+        pixels, channels = view.height * view.width * view.channels, view.channels
+        self.stacks = np.zeros((num_stacks, view.stack, pixels), np.uint8)
         self.kept = np.zeros((num_stacks, channels, ROWS, WIDTH), np.uint8)
-        # Whether pictures are kept as levels of one colour only.
-        self.has_levels = num_pictures > 0 and channels == 1 and not has_frames
-        self._max_frames, self._num_newest = max_frames, num_pictures or 2
+        self._max_frames, self._num_newest = max_frames, view.stack if num_stacks else 2
 
     def arrays(self) -> State:
         """The arrays themselves."""
         shown = self.fields, self.frames, self.stacks, self.kept
-        return self.rules, self.places, self.consoles, self.streams, *shown
+        return self.rules, self.games, self.streams, *shown
 
     def read(self, state: Any) -> State:
         """Copy a state, and refuse one that these games cannot continue from."""
@@ -89,13 +79,13 @@ class Memory:
 
         A console may be in any state: see `NativeConsole.set_state`.
         """
-        _, places, _, streams, fields, *_ = state
+        _, games, streams, fields, *_ = state
         of_rules = {"num_frames": (0, self._max_frames), "newest": (0, self._num_newest - 1)}
-        are_places = all(
-            (least <= places[name]).all() and (places[name] <= most).all()
+        are_games = all(
+            (least <= games[name]).all() and (games[name] <= most).all()
             for name, (least, most) in (_BOUNDS | of_rules).items()
         )
-        return are_places and kernels.are_streams(streams) and kernels.are_fields(fields)
+        return are_games and kernels.are_streams(streams) and kernels.are_fields(fields)
 
     def write(self, state: State) -> None:
         """Continue from a state that `read` has returned."""
@@ -104,5 +94,5 @@ class Memory:
 
     def forget(self) -> None:
         """Be as at first: no episode is in progress, and nobody has given a seed."""
-        self.places["is_on"] = 0
-        self.places["episode"] = -1
+        self.games["is_on"] = 0
+        self.games["episode"] = -1

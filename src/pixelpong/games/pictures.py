@@ -1,4 +1,4 @@
-"""Making pictures smaller: where the pixels of the small picture lie in the large one.
+"""What is seen of games; and pictures made smaller: where their pixels lie in the large one.
 
 Source: OpenCV's ``resize`` with ``INTER_AREA``, which ale-py uses. A pixel is the mean over the
 area it covers; pixels on its border count in part. The weights are its float32 numbers, in the
@@ -9,13 +9,45 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pixelpong.atari.machine import ROWS, WIDTH
 from pixelpong.atari.palette import PALETTE
 from pixelpong.atari.shrinking import Shares, Shrinking
 from pixelpong.errors import ConfigError, expected
+
+
+@dataclass(frozen=True)
+class View:
+    """What is seen of games."""
+
+    observation: str  # "atari", "frame", "field", "pixels", or "nothing"
+    keeps_frames: bool = False  # the newest frames are kept
+    # Of "atari" alone.
+    height: int = 84
+    width: int = 84
+    channels: int = 1  # 1: grey, 3: colour
+    stack: int = 4  # pictures
+    takes_two: bool = False  # a picture is the maximum of two frames
+
+    @property
+    def has_pictures(self) -> bool:
+        """Whether the console has to draw pictures; otherwise it draws fields."""
+        return self.observation == "atari" or self.keeps_frames
+
+    @property
+    def has_levels(self) -> bool:
+        """Whether the console draws the levels of the only channel, not palette indices."""
+        return self.observation == "atari" and self.channels == 1 and not self.keeps_frames
+
+    @property
+    def levels(self) -> NDArray[np.uint8]:
+        """[channels, 256], by palette index."""
+        return GREYS if self.channels == 1 else COLOURS
+
 
 _LEAST_SHARE = 1e-3  # of a pixel; less is left out
 

@@ -11,8 +11,8 @@ import gymnasium
 import numpy as np
 
 from pixelpong.env.preprocess import mirror
+from pixelpong.envs.vector import Observation, PongVectorEnv
 from pixelpong.errors import ConfigError, expected
-from pixelpong.faces.envs.vector import Observation, PongVectorEnv
 from pixelpong.items import SELF
 
 Each = dict[str, Any]  # by agent
@@ -49,7 +49,7 @@ class TwoPlayerEnv:
     @property
     def agents(self) -> list[str]:
         """The agents that play; none before the first episode and after the end of one."""
-        return list(self.possible_agents) if self._envs.places["is_on"][0] else []
+        return list(self.possible_agents) if self._envs.games["is_on"][0] else []
 
     def reset(self, seed: int | None = None, options: Each | None = None) -> tuple[Each, Each]:
         """Begin an episode; return what each agent sees, and infos."""
@@ -82,6 +82,6 @@ class TwoPlayerEnv:
 
     def _see(self, right: Any) -> Each:
         """What each side sees."""
-        kind = self._envs.kind
+        kind = self._envs.observation
         left = mirror(right) if kind == "frame" else np.flip(right, 2 if kind == "atari" else 1)
         return {"right": right, "left": np.ascontiguousarray(left)}

@@ -10,7 +10,6 @@ call.
 
 from __future__ import annotations
 
-import functools
 from typing import Annotated, Any, ClassVar, Literal
 
 import gymnasium
@@ -21,32 +20,30 @@ from numpy.typing import NDArray
 
 from pixelpong import kernels
 from pixelpong.agent.choice import open_agent
-from pixelpong.atari.game import not_covered
 from pixelpong.atari.machine import ROWS, WIDTH
 from pixelpong.atari.palette import PALETTE
 from pixelpong.config.protocols import FrameLimit, FrameSkip
+from pixelpong.env.duel import MODE
 from pixelpong.env.field import FIELD_SIZE
 from pixelpong.env.preprocess import mirror
+from pixelpong.envs.actions import ACTION_SETS, ALL_ACTIONS, DUEL_ACTIONS, SOLO_ACTIONS
+from pixelpong.envs.options import Actions, Autoreset, Observation, check_options, hash_rules
+from pixelpong.envs.seeds import find_wait, read_seeds
 from pixelpong.errors import ConfigError, did_you_mean, expected
-from pixelpong.faces.envs.cartridge import ACTION_SETS, PONG
-from pixelpong.faces.envs.options import Actions, Autoreset, Observation, check_options, hash_rules
-from pixelpong.faces.envs.picture import COLOURS, GREYS
-from pixelpong.faces.envs.rounds import Turns
-from pixelpong.faces.envs.scratch import make_scratch, make_start, play_share
-from pixelpong.faces.envs.seeds import find_wait, read_seeds
-from pixelpong.faces.envs.state import Memory, State
+from pixelpong.games.console import Rules
+from pixelpong.games.games import Games
+from pixelpong.games.memory import State
+from pixelpong.games.pictures import View
 from pixelpong.items import BUILTIN, SELF
+from pixelpong.kernels.stepping import Results
 from pixelpong.machine import count_cores
 from pixelpong.run.arrays import fingerprint
 from pixelpong.schema import Meta, Number, Share
 from pixelpong.seeding import make_rng
 
 Step = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]
-# What a step writes: see `pixelpong.kernels.stepping`; first the observations.
-Results = tuple[NDArray[Any], ...]
 
 _BLOCK = 128  # steps of a game whose numbers are drawn at once
-_TWISTER_BLOCK = 4096  # numbers that are skipped at once
 
 
 class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
@@ -120,23 +117,20 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         given = {name: value for name, value in locals().items() if name not in ("self", "unused")}
         options = check_options(given, unused, PongVectorEnv.__init__, self.maker)
         self._options = options
-        self.num_envs, self.kind = options["num_envs"], observation
+        self.num_envs, self.observation = options["num_envs"], observation
         self.autoreset_mode = AutoresetMode(options["autoreset_mode"])
         self.render_mode, self._is_duel = render_mode, opponent != BUILTIN
-        most = max(frameskip, max_frameskip or 0)
-        self.metadata = {"render_modes": ["rgb_array"], "render_fps": 60 / most}
+        most_frames = max(frameskip, max_frameskip or 0)
+        self.metadata = {"render_modes": ["rgb_array"], "render_fps": 60 / most_frames}
         self.metadata["autoreset_mode"] = self.autoreset_mode
-        numbers = PONG.duel_actions if self._is_duel else PONG.actions
-        chosen = PONG.all_actions if full_action_space else ACTION_SETS[actions]
+        numbers = DUEL_ACTIONS if self._is_duel else SOLO_ACTIONS
+        chosen = ALL_ACTIONS if full_action_space else ACTION_SETS[actions]
         self.moves = np.array([numbers[k] for k in chosen])  # the console's action of each
-        self._no_move = numbers[0]
         _, agent = open_agent(opponent) if opponent not in (BUILTIN, SELF) else (None, None)
         self._opponents = [agent.make_network() for _ in range(num_envs)] if agent else []
         opposing = fingerprint(agent.params) if agent else opponent
         self._make_spaces()
-        self._make_games(most, hash_rules(options, opposing.encode()))
-        self._make_orders(most)
-        self._make_threads(most)
+        self._make_games(most_frames, hash_rules(options, opposing.encode()))
 
     def _make_spaces(self) -> None:
         it = self._options
@@ -147,7 +141,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
             "atari": (0, 255, picture, np.uint8), "frame": (0, 255, frame, np.uint8),
             "field": (0, 1, field, np.uint8), "pixels": (-1, 1, field, np.float32),
         }  # fmt: skip
-        self.single_observation_space = gymnasium.spaces.Box(*boxes[self.kind])
+        self.single_observation_space = gymnasium.spaces.Box(*boxes[self.observation])
         self.single_action_space: gymnasium.spaces.Space[Any] = (
             gymnasium.spaces.MultiDiscrete([len(self.moves)] * 2)
             if it["opponent"] == SELF
@@ -156,63 +150,50 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
 
-    def _make_games(self, most_frames: int, rules: bytes) -> None:
-        """Make the games: all that they depend on."""
-        it, kind = self._options, self.kind
-        self._levels = GREYS if it["grayscale"] else COLOURS
-        self._memory = Memory(
-            self.num_envs,
+    def _make_games(self, most_frames: int, rules_hash: bytes) -> None:
+        """Make the games, and what says what they do next."""
+        options, size = self._options, self.num_envs
+        sticky, is_same_step = options["repeat_action_probability"], AutoresetMode.SAME_STEP
+        rules = Rules(
+            (options["frameskip"], most_frames),
+            options["max_num_frames_per_episode"],
+            sticky=(sticky, sticky),
+            num_sides=1 + self._is_duel,
+            mode=MODE if self._is_duel else 0,
+            fires_first=options["use_fire_reset"] and not self._is_duel,
+            max_waits=options["noop_max"],
+        )
+        keeps_frames = self.observation == "frame" or self.render_mode is not None
+        view = View(
+            self.observation,
+            keeps_frames=keeps_frames or bool(self._opponents),
+            height=options["img_height"],
+            width=options["img_width"],
+            channels=1 if options["grayscale"] else 3,
+            stack=options["stack_num"],
+            takes_two=self.observation == "atari" and options["maxpool"],
+        )
+        self._games = Games(
+            size,
             rules,
+            view,
+            num_threads=options["num_threads"] or count_cores(),
+            num_uniforms=_BLOCK,
+            autoresets=self.autoreset_mode == is_same_step,
+            rules_hash=rules_hash,
             has_opponents=bool(self._opponents),
-            has_frames=kind == "frame" or bool(self._opponents) or self.render_mode is not None,
-            num_pictures=it["stack_num"] if kind == "atari" else 0,
-            channels=len(self._levels),
-            pixels=it["img_height"] * it["img_width"] * len(self._levels),
-            max_frames=it["max_num_frames_per_episode"],
         )
-        self.places, self._frames = self._memory.places, self._memory.frames
-        self._game = PONG.load()
-        start = PONG.start(self._game, PONG.modes[self._is_duel])
-        self._start = make_start(start, self._levels, self._memory)
-
-    def _make_orders(self, most_frames: int) -> None:
-        """Make the arrays that say what the next step does; none of them is part of a state."""
-        it, size, sides = self._options, self.num_envs, 1 + self._is_duel
-        self._moves = np.zeros((size, sides), np.int64)
-        self._begins = np.zeros(size, kernels.BEGIN)
-        self._draws = np.zeros((size, _BLOCK, sides * (2 + most_frames)))
-        self._drawn = np.full((size, 3), -1)  # what these are for: seed, episode, block
-        self._has_coins = it["repeat_action_probability"] > 0 or it["frameskip"] < most_frames
-        # What the opponents remember after their next moves.
-        self._remembered = self._memory.streams.copy()
+        self.games, self._orders, self._turns = (
+            self._games.rows, self._games.orders, self._games.turns,
+        )  # fmt: skip
+        self._drawn = np.full((size, 3), -1)  # seed, episode and block of the uniforms
+        self._needs_uniforms = sticky > 0 or options["frameskip"] < most_frames
+        self._needs_uniforms |= bool(self._opponents)
         for i, network in enumerate(self._opponents):
-            network.stream = self._remembered[i : i + 1]
-
-    def _make_threads(self, most_frames: int) -> None:
-        """Make what plays the games, and what may be left of an interrupted call."""
-        it, size, memory = self._options, self.num_envs, self._memory
-        count = min(it["num_threads"] or count_cores(), size)
-        self._turns = Turns(count, memory)
-        own = memory, self._game, self._start, self._no_move, self._levels
-        shares = ((k, size * k // count, size * (k + 1) // count) for k in range(count))
-        threads = [make_scratch(it, most_frames, *own, share) for share in shares]
-        memories, remembered = (
-            each.view(np.uint8).reshape(len(each), each.itemsize)
-            for each in (memory.streams, self._remembered)
-        )
-        self._play_share = functools.partial(
-            play_share,
-            kernels.STEPS[self.kind],
-            (memory.places, memory.consoles, memories),
-            (self._moves, self._begins, self._draws, remembered),
-            self._start,
-            threads,
-        )
-        form = {"atari": memory.stacks.shape[1:], "frame": (ROWS, 3 * WIDTH)}
-        self._form = form.get(self.kind, (FIELD_SIZE, FIELD_SIZE))  # of an observation, in kernels
-        self._out = self._empty(size)
+            network.stream = self._games.remembered[i : i + 1]
+        self._observations = self._empty(size)
         # The last observations of episodes after which the next one began in the same step.
-        self._final = self._empty(size if self.autoreset_mode == AutoresetMode.SAME_STEP else 0)
+        self._final = self._empty(size if self.autoreset_mode == is_same_step else 0)
 
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
@@ -232,10 +213,10 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
                 self._plan(which)
             else:
                 for i, each in zip(which, read_seeds(seed, len(which)), strict=True):
-                    self._begins[i] = each, 0, find_wait(each, 0, self._options["noop_max"])
-            self._moves[:, 0] = np.where(mask, kernels.RESET, kernels.LEAVE)
+                    self._orders.begins[i] = each, 0, find_wait(each, 0, self._options["noop_max"])
+            self._orders.moves[:, 0] = np.where(mask, kernels.RESET, kernels.LEAVE)
             results = self._play()
-            return results[0], self._info(results)
+            return results.observations, self._info(results)
 
     def step(self, actions: NDArray[Any]) -> Step:
         """Play a step of each game with an action, [N] indices; with ``opponent="self"`` [N, 2].
@@ -246,39 +227,39 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         with self._turns.lock:
             self._turns.settle()
             numbers = self._read_actions(actions)
-            is_on, mode = self.places["is_on"] != 0, self.autoreset_mode
+            is_on, mode = self.games["is_on"] != 0, self.autoreset_mode
             are_on = is_on.all()
             if not self._is_seeded or (mode == AutoresetMode.DISABLED and not are_on):
                 raise ConfigError("No episode is in progress: call reset() before step().")
-            if self._has_coins or self._opponents:
+            if self._needs_uniforms:
                 self._draw()
-            self._moves[:, : numbers.ndim] = self.moves[numbers].reshape(self.num_envs, -1)
+            self._orders.moves[:, : numbers.ndim] = self.moves[numbers].reshape(self.num_envs, -1)
             self._decide(is_on)
             if not are_on:
-                self._moves[~is_on, 0] = kernels.RESET
+                self._orders.moves[~is_on, 0] = kernels.RESET
                 self._plan(np.flatnonzero(~is_on))
             if mode == AutoresetMode.SAME_STEP:
-                self._plan(np.flatnonzero(self.places["may_end"]))
+                self._plan(np.flatnonzero(self.games["may_end"]))
             results = self._play()
-            observations, _, rewards, is_over, is_cut, *_ = results
             infos = self._info(results)
-            if mode == AutoresetMode.SAME_STEP and (ended := is_over | is_cut).any():
-                final = observations.copy()
+            ended = results.is_over | results.is_cut
+            if mode == AutoresetMode.SAME_STEP and ended.any():
+                final = results.observations.copy()
                 final[ended] = self._final[ended]
                 infos |= {"final_obs": final, "_final_obs": ended}
-            return observations, rewards, is_over, is_cut, infos
+            return results.observations, results.rewards, results.is_over, results.is_cut, infos
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """The newest frames, [210, 160, 3] uint8 each, if ``render_mode`` is ``"rgb_array"``."""
         with self._turns.lock:
             self._turns.settle()
-            return tuple(PALETTE[self._frames]) if self.render_mode else None
+            return tuple(PALETTE[self._games.frames]) if self.render_mode else None
 
     def clone_state(self) -> State:
         """Everything that the future of all games depends on, for `restore_state`."""
         with self._turns.lock:
             self._turns.settle()
-            return tuple(each.copy() for each in self._memory.arrays())
+            return self._games.clone()
 
     def restore_state(self, state: State) -> None:
         """Continue from a state of these games, or of as many others with the same options.
@@ -288,7 +269,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         """
         with self._turns.lock:
             self._turns.settle()
-            self._turns.restore(self._memory.read(state))
+            self._games.restore(state)
 
     def close_extras(self, **_: Any) -> None:
         """End the threads."""
@@ -307,25 +288,15 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         """Carry out the orders."""
         if self.closed:
             raise ConfigError("The environment is closed; make a new one.")
-        size = self.num_envs
         if self._options["copy"]:
-            self._out = self._empty(size)
-        results = (
-            self._out, self._final, np.empty(size), np.empty(size, np.bool_),
-            np.empty(size, np.bool_), np.empty(size, np.int32), np.empty(size, np.int32),
-        )  # fmt: skip
-        written = *(each.reshape(-1, *self._form) for each in results[:2]), *results[2:]
-        self._turns.play(functools.partial(self._play_share, written))
-        faults = self.places["fault"]
-        if faults.any():
-            raise not_covered(int(faults.max()))
-        return results
+            self._observations = self._empty(self.num_envs)
+        return self._games.play(self._observations, self._final)
 
     # --- orders ---
 
     @property
     def _is_seeded(self) -> bool:
-        return bool(self.places["episode"][0] >= 0)
+        return bool(self.games["episode"][0] >= 0)
 
     def _read_mask(self, options: Any) -> NDArray[np.bool_]:
         """Which games to reset, from the `options` of `reset`."""
@@ -351,7 +322,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
             what = f"actions as an array of whole numbers, {list(self.action_space.shape or ())}"
             raise ConfigError(expected(what, f"{numbers.dtype} {list(numbers.shape)}"))
         if numbers.min() < 0 or numbers.max() >= count:
-            is_agents = count < len(PONG.actions) and 0 <= numbers.min() <= numbers.max() < 6
+            is_agents = count < len(SOLO_ACTIONS) and 0 <= numbers.min() <= numbers.max() < 6
             advice = "pixelpong's agents need actions='six'" if is_agents else ""
             raise ConfigError(expected(f"actions from 0 to {count - 1}", numbers.tolist(), advice))
         return numbers
@@ -359,31 +330,36 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
     def _decide(self, is_on: NDArray[np.bool_]) -> None:
         """Have the opponents choose their moves."""
         if self._opponents:
-            self._remembered[:] = self._memory.streams
+            self._games.remembered[:] = self._games.streams
         for i, network in enumerate(self._opponents):
             if is_on[i]:
-                row = self.places["steps"][i] % _BLOCK
-                draw = self._draws[i, row, self._draws.shape[2] // 2]
-                self._moves[i, 1] = PONG.duel_actions[network.act(mirror(self._frames[i]), draw)]
+                row = self.games["steps"][i] % _BLOCK
+                uniform = self._orders.uniforms[i, row, self._orders.uniforms.shape[2] // 2]
+                action = network.act(mirror(self._games.frames[i]), uniform)
+                self._orders.moves[i, 1] = DUEL_ACTIONS[action]
 
     def _plan(self, which: NDArray[np.intp]) -> None:
         """Have the next episodes of these games ready to begin."""
         for i in which:
-            seed, episode = int(self.places["seed"][i]), int(self.places["episode"][i]) + 1
-            if self._begins[["seed", "episode"]][i].item() != (seed, episode):
-                self._begins[i] = seed, episode, find_wait(seed, episode, self._options["noop_max"])
+            seed, episode = int(self.games["seed"][i]), int(self.games["episode"][i]) + 1
+            if self._orders.begins[["seed", "episode"]][i].item() != (seed, episode):
+                self._orders.begins[i] = (
+                    seed,
+                    episode,
+                    find_wait(seed, episode, self._options["noop_max"]),
+                )
 
     def _draw(self) -> None:
         """Draw the numbers for the next steps of the games that have none left."""
-        places = self.places
-        wanted = np.stack([places["seed"], places["episode"], places["steps"] // _BLOCK], axis=1)
-        is_on = (wanted != self._drawn).any(axis=1) & (places["is_on"] > 0)
+        games, uniforms = self.games, self._orders.uniforms
+        wanted = np.stack([games["seed"], games["episode"], games["steps"] // _BLOCK], axis=1)
+        is_on = (wanted != self._drawn).any(axis=1) & (games["is_on"] > 0)
         for i in np.flatnonzero(is_on):
             seed, episode, block = wanted[i].tolist()
             rng = make_rng(seed, "evaluate", 0, episode)
-            rng.bit_generator.advance(block * self._draws[i].size)  # type: ignore[attr-defined]
+            rng.bit_generator.advance(block * uniforms[i].size)  # type: ignore[attr-defined]
             self._drawn[i] = -1
-            rng.random(out=self._draws[i])
+            rng.random(out=uniforms[i])
             self._drawn[i] = wanted[i]
 
     def _empty(self, size: int) -> NDArray[Any]:
@@ -391,10 +367,9 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         return np.empty((size, *(space.shape or ())), space.dtype)
 
     def _info(self, results: Results) -> dict[str, Any]:
-        *_, total_frames, episode_frames = results
         return {
             "env_id": np.arange(self.num_envs, dtype=np.int32),
             "lives": np.zeros(self.num_envs, np.int32),
-            "frame_number": total_frames,
-            "episode_frame_number": episode_frames,
+            "frame_number": results.total_frames,
+            "episode_frame_number": results.episode_frames,
         }

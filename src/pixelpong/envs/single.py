@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from pixelpong.config import Config
 from pixelpong.config.protocols import FrameLimit, FrameSkip, Name
+from pixelpong.envs.actions import ACTION_SETS, MEANINGS
+from pixelpong.envs.seeds import read_seed
+from pixelpong.envs.vector import Actions, Observation, PongVectorEnv
 from pixelpong.errors import ConfigError, expected
-from pixelpong.faces.envs.cartridge import ACTION_SETS, PONG
-from pixelpong.faces.envs.seeds import read_seed
-from pixelpong.faces.envs.vector import Actions, Observation, PongVectorEnv
 from pixelpong.items import BUILTIN
 from pixelpong.schema import Share
 
@@ -116,7 +116,7 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
         >>> PongEnv(actions="three").get_action_meanings()
         ['NOOP', 'RIGHT', 'LEFT']
         """
-        return [PONG.meanings[k] for k in ACTION_SETS[self._actions]]
+        return [MEANINGS[k] for k in ACTION_SETS[self._actions]]
 
     def render(self) -> NDArray[np.uint8] | None:
         """The newest frame, [210, 160, 3] uint8, if ``render_mode`` is ``"rgb_array"``."""
@@ -136,6 +136,6 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
         self._envs.restore_state(state)
 
     def _info(self) -> dict[str, Any]:
-        (place,) = self._envs.places
-        won, lost = place["points"].tolist()
-        return {"frames": int(place["num_frames"]), "points_won": won, "points_lost": lost}
+        (game,) = self._envs.games
+        won, lost = game["points"].tolist()
+        return {"frames": int(game["num_frames"]), "points_won": won, "points_lost": lost}

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pixelpong.faces.envs.state import Memory, State
+from pixelpong.games.memory import Memory, State
 
 Play = Callable[[Any, int], None]  # plays a share, unless `done`, [shares] bool, says that it was
 

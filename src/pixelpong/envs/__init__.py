@@ -1,0 +1,15 @@
+"""The game as an environment for other programs: one game, many at once, a game of two learners.
+
+env = pixelpong.make_env()
+env = gymnasium.make("pixelpong.envs:pixelpong/Pong-v0")                        the same
+envs = pixelpong.make_vec(64)
+envs = gymnasium.make_vec("pixelpong.envs:pixelpong/Pong-v0", num_envs=64)      the same
+env = pixelpong.make_two()
+"""
+
+from pixelpong.envs.gym import ID as ID  # which registers the environments
+from pixelpong.envs.single import PongEnv
+from pixelpong.envs.two import TwoPlayerEnv
+from pixelpong.envs.vector import PongVectorEnv
+
+make_env, make_vec, make_two = PongEnv, PongVectorEnv, TwoPlayerEnv

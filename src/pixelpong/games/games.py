@@ -1,0 +1,220 @@
+"""Games in progress: N rows of one record, and the threads that play them.
+
+What the next step does is written into `Games.orders`. The bits of a game depend on neither the
+number of games nor that of threads.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong import kernels
+from pixelpong.atari.game import not_covered
+from pixelpong.atari.machine import ROWS, WIDTH
+from pixelpong.atari.palette import PALETTE
+from pixelpong.env.field import FIELD_SIZE, PONG_MACHINE
+from pixelpong.env.native import load_game, start_of
+from pixelpong.env.preprocess import IS_ACTIVE
+from pixelpong.games.console import Rules, make_console
+from pixelpong.games.memory import Memory, State
+from pixelpong.games.pictures import View, make_shrinking
+from pixelpong.games.turns import Turns
+from pixelpong.kernels import stepping
+from pixelpong.kernels.stepping import AtariView, Orders, Results, Thread
+
+
+class Games:
+    """N games, begun and played a step on by compiled code.
+
+    Attributes:
+        rows: [N] `GAME`.
+        frames: [N, 210, 160] palette indices of the newest frames, if they are kept; else none.
+        orders: what the next step does, `Orders`.
+        turns: held by the thread whose turn it is; what it has begun is done wholly or not at all.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        rules: Rules,
+        view: View,
+        *,
+        num_threads: int = 1,
+        num_uniforms: int = 1,
+        autoresets: bool = False,
+        rules_hash: bytes = bytes(32),
+        has_opponents: bool = False,
+    ) -> None:
+        """Make games of which no episode has begun.
+
+        Args:
+            size: N.
+            rules: those of all games.
+            view: what is seen of them.
+            num_threads: how many play, at most one per game.
+            num_uniforms: steps of each game whose numbers have room in `orders`.
+            autoresets: the next episode begins in the step in which one ends.
+            rules_hash: of all that the future of a game depends on besides its state.
+            has_opponents: networks, which remember something, play the left side.
+        """
+        self._view, self._step = view, kernels.STEPS[view.observation]
+        self._memory = memory = Memory(
+            size, view, rules.max_frames, rules_hash, has_opponents=has_opponents
+        )
+        self.rows, self.frames, self.streams = memory.games, memory.frames, memory.streams
+        self.remembered = memory.streams.copy()  # `streams` after the next step
+        width = 2 + rules.frame_skips[1]
+        self.orders = Orders(
+            moves=np.zeros((size, rules.num_sides), np.int64),
+            begins=np.zeros(size, kernels.BEGIN),
+            uniforms=np.zeros((size, num_uniforms, rules.num_sides * width)),
+            remembered=_as_bytes(self.remembered),
+        )
+        self._games = stepping.Games(
+            memory.games, _as_bytes(memory.streams), memory.fields, memory.frames
+        )
+        start = _find_start(rules, view)
+        count = min(num_threads, size)
+        self._threads = [
+            _make_thread(memory, rules, view, start, share, count, autoresets=autoresets)
+            for share in range(count)
+        ]
+        self.turns = Turns(count, memory)
+        shapes = {"atari": memory.stacks.shape[1:], "frame": (ROWS, 3 * WIDTH)}
+        self._shape = shapes.get(view.observation, (FIELD_SIZE, FIELD_SIZE))  # in kernels
+
+    def play(self, observations: NDArray[Any], final_observations: NDArray[Any]) -> Results:
+        """Carry out the orders; write what is observed, and what was when an episode ended.
+
+        Args:
+            observations: [N, …]; changed.
+            final_observations: [N, …] if the next episode begins in the step in which one ends,
+                else [0, …]; changed.
+
+        Raises:
+            EmulatorError: the cartridge needs something that the console does not have.
+        """
+        size = len(self.rows)
+        results = Results(
+            observations,
+            final_observations,
+            rewards=np.empty(size),
+            is_over=np.empty(size, np.bool_),
+            is_cut=np.empty(size, np.bool_),
+            total_frames=np.empty(size, np.int32),
+            episode_frames=np.empty(size, np.int32),
+        )
+        written = results._replace(
+            observations=observations.reshape(-1, *self._shape),
+            final_observations=final_observations.reshape(-1, *self._shape),
+        )
+        # No method: a thread that waits keeps what it has played, but not these games.
+        play = functools.partial(
+            _play_share, self._step, self._games, self.orders, self._threads, written
+        )
+        self.turns.play(play)
+        faults = self.rows["fault"]
+        if faults.any():
+            raise not_covered(int(faults.max()))
+        return results
+
+    def clone(self) -> State:
+        """Everything that the future of all games depends on: copies of some arrays [N, …]."""
+        return tuple(array.copy() for array in self._memory.arrays())
+
+    def restore(self, state: State) -> None:
+        """Continue from a state of these games, or of as many others with the same rules.
+
+        Raises:
+            ConfigError: it is another one; nothing has changed.
+        """
+        self.turns.restore(self._memory.read(state))
+
+
+def _as_bytes(records: NDArray[np.void]) -> NDArray[np.uint8]:
+    """The bytes of records [N], [N, ·]."""
+    return records.view(np.uint8).reshape(len(records), records.itemsize)
+
+
+def _find_start(rules: Rules, view: View) -> NDArray[np.uint8]:
+    """A machine at the start of a game, as bytes, that draws what is kept of its pictures."""
+    machine = start_of(load_game(), rules.mode).copy()
+    if view.has_levels:
+        machine["shades"] = view.levels
+        machine["picture"] = view.levels[0][machine["picture"]]
+    return machine.view(np.uint8)
+
+
+def _make_thread(
+    memory: Memory,
+    rules: Rules,
+    view: View,
+    start: NDArray[np.uint8],
+    share: int,
+    num_shares: int,
+    *,
+    autoresets: bool,
+) -> Thread:
+    """Make what a thread needs to play its share of the games."""
+    size, at = len(memory.games), PONG_MACHINE.fields["picture"][1]  # type: ignore[index]
+    console = make_console(
+        rules, has_pictures=view.has_pictures, takes_two=view.takes_two, start=start
+    )
+    first, second = (
+        machine[at : at + ROWS * WIDTH].reshape(ROWS, WIDTH) for machine in console.machines
+    )
+    observer: Any = IS_ACTIVE
+    if view.observation == "atari":
+        observer = _make_atari(memory, view, (first, second))
+    elif view.observation == "frame":
+        observer = memory.frames.view(np.uint64)
+    return Thread(
+        console,
+        share,
+        first=size * share // num_shares,
+        last=size * (share + 1) // num_shares,
+        autoresets=int(autoresets),
+        pictures=(first, second),
+        observer=observer,
+        palette=PALETTE,
+    )
+
+
+def _make_atari(
+    memory: Memory, view: View, pictures: tuple[NDArray[np.uint8], NDArray[np.uint8]]
+) -> AtariView:
+    """Make what the observation "atari" is made of."""
+    shrinking = make_shrinking(view.height, view.width)
+    first, second = (picture[None] for picture in pictures)
+    levels = view.levels[:0]
+    if not view.has_levels:
+        levels = view.levels
+        shape = view.channels, ROWS, WIDTH
+        first, second = (kernels.unshared(*shape, dtype=np.uint8) for _ in range(2))
+    return AtariView(
+        memory.stacks,
+        memory.kept,
+        levels,
+        planes=(first, second),
+        shrink=shrinking.address,
+        scratch=kernels.unshared(shrinking.scratch_size, dtype=np.float32),
+        small=kernels.unshared(view.height, view.width, dtype=np.uint8),
+    )
+
+
+def _play_share(
+    step: Callable[..., None],
+    games: stepping.Games,
+    orders: Orders,
+    threads: list[Thread],
+    results: Results,
+    done: NDArray[np.bool_],
+    share: int,
+) -> None:
+    """Play a share of the games."""
+    step(games, orders, threads[share], results, done)
