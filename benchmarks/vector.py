@@ -19,7 +19,7 @@ import numpy as np
 from records import made_by, to_text
 
 import pixelpong
-from pixelpong.env.gym import make_theirs
+from pixelpong.envs.gym import make_theirs
 from pixelpong.seeding import make_rng
 
 NUM_ENVS, NUM_THREADS = 64, 2

@@ -20,7 +20,8 @@ from waiting import wait_until
 import pixelpong
 from pixelpong.errors import ConfigError
 
-ENVS = str(Path(pixelpong.__file__).parent / "faces" / "envs")
+PACKAGE = Path(pixelpong.__file__).parent
+ROOMS = (f"{PACKAGE / 'envs'}{os.sep}", f"{PACKAGE / 'games'}{os.sep}")
 
 
 class Interrupts:
@@ -30,7 +31,7 @@ class Interrupts:
         self.left, self.number = number, number
 
     def _trace(self, frame, event, arg):
-        if not frame.f_code.co_filename.startswith(ENVS):
+        if not frame.f_code.co_filename.startswith(ROOMS):
             return None
         frame.f_trace_opcodes = True
         if event == "opcode":
