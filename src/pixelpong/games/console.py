@@ -71,11 +71,15 @@ def make_console(
     record["first_action"] = FIRE if rules.fires_first else 0
     record["num_sides"] = rules.num_sides
     record["idle"] = SERVE if rules.num_sides == 2 else STAY
+    machines = first, second if takes_two else first
+    actions = unshared(max(rules.frame_skips[1], rules.max_waits, 1), dtype=np.uint8)
     return Console(
         record,
-        machines=(first, second if takes_two else first),
+        machines,
+        addresses=(machines[0].ctypes.data, machines[1].ctypes.data),
         start=start,
-        actions=unshared(max(rules.frame_skips[1], rules.max_waits, 1), dtype=np.uint8),
+        actions=actions,
+        actions_address=actions.ctypes.data,
         moves=unshared(2, dtype=np.int64),
         field=first.view(PONG_MACHINE)["field"][0],
     )

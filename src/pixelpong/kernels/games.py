@@ -16,7 +16,8 @@ from pixelpong.atari.machine import FRAME_DONE
 from pixelpong.kernels.intrinsics import call_play_frames
 from pixelpong.kernels.records import RULES
 
-# A part of kernels, which is compiled with its callers.
+# A part of kernels, which is compiled with its callers. Each array that a part is given costs some
+# nanoseconds of reference counting, so those of every step are given few.
 _part: Any = register_jitable(error_model="numpy")
 
 
@@ -26,8 +27,10 @@ class Console(NamedTuple):
     rules: NDArray[np.void]  # [1] `RULES`
     # [·] uint8 each, the second one for the last frame of a step, if two pictures are taken.
     machines: tuple[NDArray[np.uint8], NDArray[np.uint8]]
+    addresses: tuple[int, int]  # of the machines, in this process
     start: NDArray[np.uint8]  # [·], a machine at the start of a game
     actions: NDArray[np.uint8]  # [≥ frames of a step, or of an opening]
+    actions_address: int
     moves: NDArray[np.int64]  # [2], the sides' actions for a step
     field: NDArray[np.uint64]  # [80, 2], where the first machine draws it
 
@@ -36,7 +39,14 @@ def no_console(field: NDArray[np.uint64]) -> Console:
     """A console without a machine, for decisions on a field that somebody else has drawn."""
     nothing = np.zeros(0, np.uint8)
     return Console(
-        np.zeros(1, RULES), (nothing, nothing), nothing, nothing, np.zeros(2, np.int64), field
+        np.zeros(1, RULES),
+        machines=(nothing, nothing),
+        addresses=(0, 0),
+        start=nothing,
+        actions=nothing,
+        actions_address=0,
+        moves=np.zeros(2, np.int64),
+        field=field,
     )
 
 
@@ -48,15 +58,14 @@ def copy(source, target):  # type: ignore[no-untyped-def]
 
 
 @_part
-def load(console, game):  # type: ignore[no-untyped-def]
-    """Continue a game on the console."""
-    copy(game.console, console.machines[0])
+def load(game, machine):  # type: ignore[no-untyped-def]
+    """Continue a game on a machine."""
+    copy(game.console, machine)
 
 
 @_part
-def save(console, game, which):  # type: ignore[no-untyped-def]
+def save(machine, game):  # type: ignore[no-untyped-def]
     """Keep in a game the state of the machine that has played its last frame."""
-    machine = console.machines[which]
     for k in range(len(game.console)):
         game.console[k] = machine[k]
 
@@ -79,7 +88,8 @@ def begin(console, game, waits):  # type: ignore[no-untyped-def]
     while game.is_over:  # a game may end in the opening frames: then another begins, as in ALE
         copy(console.start, console.machines[0])
         game.is_over = game.may_end = game.episode_frames = 0
-        played += _emulate(console, game, 0, played, count - played)
+        actions = console.actions_address + played
+        played += _emulate(rules, game, console.addresses[0], actions, count - played)
     game.reward = game.is_cut = 0
     game.points[0] = game.points[1] = 0
     game.may_end |= rules.max_frames <= rules.most_frames
@@ -101,18 +111,19 @@ def play_step(console, game, uniforms):  # type: ignore[no-untyped-def]
         uniforms[1] * (rules.most_frames - rules.fewest_frames + 1)
     )
     count = min(wanted, rules.max_frames - game.num_frames)
-    _hold(console, game, uniforms, count)
+    _hold(rules, game, console.moves, uniforms, count, console.actions)
     game.reward = game.is_over = game.is_cut = game.fault = 0
     game.steps += 1
     takes_two = rules.takes_two and count == wanted and wanted > 1
     which = num_pictures = 0
-    game.num_frames += _emulate(console, game, 0, 0, count - takes_two)
+    actions = console.actions_address
+    game.num_frames += _emulate(rules, game, console.addresses[0], actions, count - takes_two)
     if takes_two and not game.is_over and not game.fault:
         which = num_pictures = 1
         first, second = console.machines
         for k in range(len(game.console)):
             second[k] = first[k]
-        game.num_frames += _emulate(console, game, 1, count - 1, 1)
+        game.num_frames += _emulate(rules, game, console.addresses[1], actions + count - 1, 1)
     game.is_cut = game.num_frames >= rules.max_frames and not game.is_over
     game.is_on = not (game.is_over or game.is_cut or game.fault)
     game.may_end |= game.num_frames + rules.most_frames >= rules.max_frames
@@ -120,33 +131,27 @@ def play_step(console, game, uniforms):  # type: ignore[no-untyped-def]
 
 
 @_part
-def _hold(console, game, uniforms, count):  # type: ignore[no-untyped-def]
-    """Decide at each of the next frames whether the held actions stick."""
-    rules, actions = console.rules[0], console.actions
+def _hold(rules, game, moves, uniforms, count, actions):  # type: ignore[no-untyped-def]
+    """Decide at each of the next frames whether the held actions stick; write its `actions`."""
     width = len(uniforms) // rules.num_sides
     for k in range(count):
         actions[k] = 0
     for side in range(rules.num_sides):
-        held = game.held[side]
+        held, sticky = game.held[side], rules.sticky[side]
         for k in range(count):
-            if uniforms[side * width + 2 + k] >= rules.sticky[side]:
-                held = console.moves[side]
+            if uniforms[side * width + 2 + k] >= sticky:
+                held = moves[side]
             actions[k] |= held << 4 * side
         game.held[side] = held
 
 
 @_part
-def _emulate(console, game, which, first, count):  # type: ignore[no-untyped-def]
-    """Emulate frames with ``console.actions[first:]``; return how many were played."""
+def _emulate(rules, game, machine, actions, count):  # type: ignore[no-untyped-def]
+    """Emulate frames with actions, given by their address; return how many were played."""
     if count <= 0:
         return 0
-    rules = console.rules[0]
     stop, played, reward, is_over, may_end = call_play_frames(
-        rules.play_frames,
-        console.machines[which].ctypes.data,
-        console.actions.ctypes.data + first,
-        count,
-        rules.draws,
+        rules.play_frames, machine, actions, count, rules.draws
     )
     if stop != FRAME_DONE:
         game.fault, game.is_on = stop, 0

@@ -37,7 +37,6 @@ class Network(NamedTuple):
 
     params: Any  # `PlainParams` or `GatedParams`
     scratch: Any  # of the gated network: `GatedScratch`
-    record: Record
     max_inputs: int  # the most that a step can have
 
 
@@ -151,9 +150,8 @@ def _forget_plain(network):  # type: ignore[no-untyped-def]
 
 
 @_part
-def _decide_plain(network, stream, side, uniform, t):  # type: ignore[no-untyped-def]
+def _decide_plain(network, record, stream, side, uniform, t):  # type: ignore[no-untyped-def]
     """Observe, decide, and record the decision with its probability."""
-    record = network.record
     start = record.offsets[t]
     stop = find_difference(stream, record.indices, start)
     record.offsets[t + 1] = stop
@@ -238,9 +236,9 @@ def _forget_gated(network):  # type: ignore[no-untyped-def]
 
 
 @_part
-def _decide_gated(network, stream, side, uniform, t):  # type: ignore[no-untyped-def]
+def _decide_gated(network, record, stream, side, uniform, t):  # type: ignore[no-untyped-def]
     """Observe, and record a decision; if `uniform` is above 1, record only the value."""
-    record, scratch = network.record, network.scratch
+    scratch = network.scratch
     start, step = record.offsets[t], record.steps[t]
     stop = observe_features(scratch.sight, stream, side, scratch.seen, record.indices, start)
     _read_out(network.params, scratch, record.indices, start, stop)
@@ -257,17 +255,18 @@ def _decide_gated(network, stream, side, uniform, t):  # type: ignore[no-untyped
 
 
 @_part
-def _has_room(network, t):  # type: ignore[no-untyped-def]
-    """Whether a network's record has room for step t, however many its inputs."""
-    record = network.record
-    return t < len(record.steps) and record.offsets[t] + network.max_inputs <= len(record.indices)
+def _has_room(record, max_inputs, t):  # type: ignore[no-untyped-def]
+    """Whether a record has room for step t, however many its inputs."""
+    return t < len(record.steps) and record.offsets[t] + max_inputs <= len(record.indices)
 
 
 def _make_play(decide: Any, forget: Any, up: int) -> Any:
     """Make the kernel that plays with a network's `decide`; `up` is the action UP in its record."""
 
     @_kernel
-    def play(console, networks, streams, uniforms, first, t, learner):  # type: ignore[no-untyped-def]
+    def play(  # type: ignore[no-untyped-def]
+        console, networks, records, streams, uniforms, first, t, learner
+    ):
         """Play streams, one after the other, until an episode ends or a record has no room.
 
         If the console has no machine, decide once: ``last_actions`` has the action.
@@ -275,6 +274,7 @@ def _make_play(decide: Any, forget: Any, up: int) -> Any:
         Args:
             console: `Console`.
             networks: `Network`, the right side's, and in the two-player game the left side's.
+            records: `Record`, one for each network.
             streams: [N] `STREAM`; changed.
             uniforms: [N, T, ·], a row for each step, see `play_step`. The first number of a side
                 chooses its action; if negative, the most probable one is taken. A step whose first
@@ -286,17 +286,18 @@ def _make_play(decide: Any, forget: Any, up: int) -> Any:
         Returns the index after the last step.
         """
         idle, has_machine = console.rules[0].idle, console.rules[0].play_frames != 0
+        machine, max_inputs = console.machines[0], networks[0].max_inputs
         length, width = uniforms.shape[1], uniforms.shape[2] // len(networks)
         while t < first + len(streams) * length:
             number, index = (t - first) // length, (t - first) % length
             stream, row = streams[number], uniforms[number, index]
             game = stream.game
             for side in range(len(networks)):
-                if not _has_room(networks[side], t):
+                if not _has_room(records[side], max_inputs, t):
                     return t
             # 1. Bring the game to the console.
             if index == 0 and has_machine:
-                load(console, game)
+                load(game, machine)
             if game.is_on == 0:
                 _begin_stream(console, stream)
             # 2. Decide.
@@ -306,7 +307,7 @@ def _make_play(decide: Any, forget: Any, up: int) -> Any:
             if stream.is_new:
                 take_field(console.field, stream)
             for side in range(len(networks)):
-                decide(networks[side], stream, side, row[side * width], t)
+                decide(networks[side], records[side], stream, side, row[side * width], t)
             t += 1
             if not has_machine:
                 game.steps += 1
@@ -318,13 +319,13 @@ def _make_play(decide: Any, forget: Any, up: int) -> Any:
                 play_step(console, game, row)
                 stream.is_new = 1
                 for side in range(len(networks)):
-                    step = networks[side].record.steps[t - 1]
+                    step = records[side].steps[t - 1]
                     step.reward = -game.reward if side else game.reward
                     step.is_end = game.reward != 0 or game.is_on == 0
-                _count(stream, networks[learner].record.steps[t - 1], up)
+                _count(stream, records[learner].steps[t - 1], up)
             # 4. Leave the console to the next stream.
             if index == length - 1:
-                save(console, game, 0)
+                save(machine, game)
             if game.is_on == 0 or game.fault:
                 return t
         return t

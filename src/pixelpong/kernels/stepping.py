@@ -225,7 +225,7 @@ def _reset(games, orders, i, console):  # type: ignore[no-untyped-def]
     if order.episode == 0:
         game.total_frames = 0
     begin(console, game, order.waits)
-    save(console, game, 0)
+    save(console.machines[0], game)
     games.memories[i : i + 1] = 0
 
 
@@ -235,10 +235,10 @@ def _advance(games, orders, i, console):  # type: ignore[no-untyped-def]
     game = games.games[i]
     for side in range(orders.moves.shape[1]):
         console.moves[side] = orders.moves[i, side]
-    load(console, game)
+    load(game, console.machines[0])
     row = orders.uniforms[i, game.steps % orders.uniforms.shape[1]]
     num_pictures, which = play_step(console, game, row)
-    save(console, game, which)
+    save(console.machines[which], game)
     if len(games.memories):
         copy(orders.remembered[i], games.memories[i])
     return num_pictures, which

@@ -136,12 +136,15 @@ class Network:
         This network is the right side's; `left` is the left side's in the two-player game. The
         other arguments are as in `pixelpong.kernels.playing`.
         """
-        networks = tuple(network._for_kernels() for network in (self, *left))
-        return int(type(self)._kernel(console, networks, streams, uniforms, first, t, learner))
-
-    def _for_kernels(self) -> playing.Network:
-        record = playing.Record(self.indices, self.offsets, self.steps, self.hidden)
-        return playing.Network(self._arrays, self._scratch, record, self._max_inputs)
+        sides = (self, *left)
+        networks = tuple(
+            playing.Network(side._arrays, side._scratch, side._max_inputs) for side in sides
+        )
+        records = tuple(
+            playing.Record(side.indices, side.offsets, side.steps, side.hidden) for side in sides
+        )
+        kernel = type(self)._kernel
+        return int(kernel(console, networks, records, streams, uniforms, first, t, learner))
 
     def played(self, count: int) -> Played:
         """A copy of the record's first steps."""
