@@ -242,11 +242,8 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
                 self._plan(np.flatnonzero(self.games["may_end"]))
             results = self._play()
             infos = self._info(results)
-            ended = results.is_over | results.is_cut
-            if mode == AutoresetMode.SAME_STEP and ended.any():
-                final = results.observations.copy()
-                final[ended] = self._final[ended]
-                infos |= {"final_obs": final, "_final_obs": ended}
+            if mode == AutoresetMode.SAME_STEP:
+                infos |= self._final_info(results)
             return results.observations, results.rewards, results.is_over, results.is_cut, infos
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
@@ -365,6 +362,15 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
     def _empty(self, size: int) -> NDArray[Any]:
         space = self.single_observation_space
         return np.empty((size, *(space.shape or ())), space.dtype)
+
+    def _final_info(self, results: Results) -> dict[str, Any]:
+        """The last observations of the episodes that have ended, if any."""
+        ended = results.is_over | results.is_cut
+        if not ended.any():
+            return {}
+        final = results.observations.copy()
+        final[ended] = self._final[ended]
+        return {"final_obs": final, "_final_obs": ended}
 
     def _info(self, results: Results) -> dict[str, Any]:
         return {

@@ -25,7 +25,15 @@ from pixelpong.games.memory import Memory, State
 from pixelpong.games.pictures import View, make_shrinking
 from pixelpong.games.turns import Turns
 from pixelpong.kernels import stepping
-from pixelpong.kernels.stepping import AtariView, Orders, Results, Thread
+from pixelpong.kernels.stepping import (
+    AtariView,
+    FieldView,
+    FrameView,
+    NoView,
+    Orders,
+    Results,
+    Thread,
+)
 
 
 class Games:
@@ -75,9 +83,7 @@ class Games:
             uniforms=np.zeros((size, num_uniforms, rules.num_sides * width)),
             remembered=_as_bytes(self.remembered),
         )
-        self._games = stepping.Games(
-            memory.games, _as_bytes(memory.streams), memory.fields, memory.frames
-        )
+        self._games = stepping.Games(memory.games, _as_bytes(memory.streams), memory.frames)
         start = _find_start(rules, view)
         count = min(num_threads, size)
         self._threads = [
@@ -168,11 +174,14 @@ def _make_thread(
     first, second = (
         machine[at : at + ROWS * WIDTH].reshape(ROWS, WIDTH) for machine in console.machines
     )
-    observer: Any = IS_ACTIVE
+    observed: Any = NoView()
     if view.observation == "atari":
-        observer = _make_atari(memory, view, (first, second))
+        observed = _make_atari(memory, view, (first, second))
     elif view.observation == "frame":
-        observer = memory.frames.view(np.uint64)
+        observed = FrameView(memory.frames, memory.frames.view(np.uint64), PALETTE)
+    elif view.observation != "nothing":
+        pictures = (first, second) if view.has_pictures else (first[:0], second[:0])
+        observed = FieldView(memory.fields, console.field, IS_ACTIVE, pictures)
     return Thread(
         console,
         share,
@@ -180,8 +189,7 @@ def _make_thread(
         last=size * (share + 1) // num_shares,
         autoresets=int(autoresets),
         pictures=(first, second),
-        observer=observer,
-        palette=PALETTE,
+        observed=observed,
     )
 
 
@@ -197,6 +205,7 @@ def _make_atari(
         shape = view.channels, ROWS, WIDTH
         first, second = (kernels.unshared(*shape, dtype=np.uint8) for _ in range(2))
     return AtariView(
+        pictures,
         memory.stacks,
         memory.kept,
         levels,

@@ -13,6 +13,7 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from pixelpong.atari.machine import FRAME_DONE
+from pixelpong.env.field import FIELD_SIZE
 from pixelpong.kernels.intrinsics import call_play_frames
 from pixelpong.kernels.records import RULES
 
@@ -35,8 +36,8 @@ class Console(NamedTuple):
     field: NDArray[np.uint64]  # [80, 2], where the first machine draws it
 
 
-def no_console(field: NDArray[np.uint64]) -> Console:
-    """A console without a machine, for decisions on a field that somebody else has drawn."""
+def no_console() -> Console:
+    """A console without a machine, for decisions on fields that somebody else draws."""
     nothing = np.zeros(0, np.uint8)
     return Console(
         np.zeros(1, RULES),
@@ -46,7 +47,7 @@ def no_console(field: NDArray[np.uint64]) -> Console:
         actions=nothing,
         actions_address=0,
         moves=np.zeros(2, np.int64),
-        field=field,
+        field=np.zeros((FIELD_SIZE, 2), np.uint64),
     )
 
 

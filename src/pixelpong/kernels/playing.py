@@ -55,16 +55,22 @@ class GatedParams(NamedTuple):
     b2: NDArray[Any]  # [4]
 
 
-class GatedScratch(NamedTuple):
-    """What the gated network needs to decide; all but `sight` is changed."""
+class Layers(NamedTuple):
+    """The gated network's activations at one step; changed."""
 
-    sight: Sight
-    seen: Seen
     z: NDArray[Any]  # [2H], the sums of the first layer, in the parameters' type
     lanes: NDArray[Any]  # [8], partial sums of an output, in the parameters' type
     outputs: NDArray[np.float64]  # [4]
     log_probabilities: NDArray[np.float64]  # [3]
     probabilities: NDArray[np.float64]  # [3]
+
+
+class GatedScratch(NamedTuple):
+    """What the gated network needs to decide."""
+
+    sight: Sight
+    seen: Seen
+    layers: Layers
 
 
 @_part
@@ -168,10 +174,10 @@ def _decide_plain(network, record, stream, side, uniform, t):  # type: ignore[no
 
 
 @_part
-def _read_out(params, scratch, indices, start, stop):  # type: ignore[no-untyped-def]
+def _read_out(params, layers, indices, start, stop):  # type: ignore[no-untyped-def]
     """Compute the outputs from the inputs ``indices[start:stop]``."""
     W1, W2, b2 = params.W1, params.W2, params.b2
-    z, lanes = scratch.z, scratch.lanes
+    z, lanes = layers.z, layers.lanes
     for i in range(len(z)):
         z[i] = 0
     k = start
@@ -202,13 +208,13 @@ def _read_out(params, scratch, indices, start, stop):  # type: ignore[no-untyped
             lanes[0] += W2[output, i] * z[i]
         left = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3])
         right = (lanes[4] + lanes[5]) + (lanes[6] + lanes[7])
-        scratch.outputs[output] = np.float64(left) + np.float64(right) + b2[output]
+        layers.outputs[output] = np.float64(left) + np.float64(right) + b2[output]
 
 
 @_part
-def _choose(scratch, step, uniform):  # type: ignore[no-untyped-def]
+def _choose(layers, step, uniform):  # type: ignore[no-untyped-def]
     """Sample an action from the softmax of the outputs; record it with its probability."""
-    y, logs, p = scratch.outputs, scratch.log_probabilities, scratch.probabilities
+    y, logs, p = layers.outputs, layers.log_probabilities, layers.probabilities
     highest, total, entropy, best = y[0], 0.0, 0.0, 2
     for action in range(1, 3):
         if y[action] > highest:
@@ -241,11 +247,11 @@ def _decide_gated(network, record, stream, side, uniform, t):  # type: ignore[no
     scratch = network.scratch
     start, step = record.offsets[t], record.steps[t]
     stop = observe_features(scratch.sight, stream, side, scratch.seen, record.indices, start)
-    _read_out(network.params, scratch, record.indices, start, stop)
-    step.value = scratch.outputs[3]
+    _read_out(network.params, scratch.layers, record.indices, start, stop)
+    step.value = scratch.layers.outputs[3]
     if uniform <= 1:
         record.offsets[t + 1] = stop
-        _choose(scratch, step, uniform)
+        _choose(scratch.layers, step, uniform)
         stream.last_actions[side] = step.action
     else:
         record.offsets[t + 1] = start

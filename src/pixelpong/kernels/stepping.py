@@ -33,9 +33,8 @@ RESET, LEAVE = -1, -2  # in place of a move: begin an episode, show the last obs
 class Games(NamedTuple):
     """N games; changed."""
 
-    games: NDArray[np.void]  # [N] `GAME`
+    rows: NDArray[np.void]  # [N] `GAME`
     memories: NDArray[np.uint8]  # [N or 0, ·], what the left side's networks remember
-    fields: NDArray[np.uint64]  # [N, 2, 80, 2], in either order (`newest`)
     frames: NDArray[np.uint8]  # [N or 0, 210, 160], the newest ones if they are kept
 
 
@@ -61,17 +60,42 @@ class Results(NamedTuple):
     episode_frames: NDArray[np.int32]  # [N]
 
 
-class AtariView(NamedTuple):
-    """What the observation "atari" is made of; all but `colours` is changed."""
+Pictures = tuple[NDArray[np.uint8], NDArray[np.uint8]]  # [210, 160] each
 
+
+class AtariView(NamedTuple):
+    """What the observation "atari" is made of; all but `pictures` and `colours` is changed."""
+
+    pictures: Pictures
     stacks: NDArray[np.uint8]  # [N, stack, height × width × channels], small pictures
     kept: NDArray[np.uint8]  # [N, channels, 210, 160], the newest picture, if the game may end
     # [channels, 256], levels by palette index; [0, 256] if the console draws levels.
     colours: NDArray[np.uint8]
-    planes: tuple[NDArray[np.uint8], NDArray[np.uint8]]  # [channels, 210, 160] of both pictures
+    planes: Pictures  # [channels, 210, 160] each, of both pictures
     shrink: int  # address of the function of `pixelpong.atari.shrinking`
     scratch: NDArray[np.float32]
     small: NDArray[np.uint8]  # [height, width], a channel
+
+
+class FieldView(NamedTuple):
+    """What the observations "field" and "pixels" are made of; `fields` is changed."""
+
+    fields: NDArray[np.uint64]  # [N, 2, 80, 2], in either order (`newest`)
+    drawn: NDArray[np.uint64]  # [80, 2], by the console, unless it draws pictures
+    is_active: NDArray[np.bool_]  # [256], whether a palette index is not background
+    pictures: Pictures  # [0, 160] each if the console draws fields
+
+
+class FrameView(NamedTuple):
+    """What the observation "frame" is made of."""
+
+    frames: NDArray[np.uint8]  # [N, 210, 160], the newest
+    words: NDArray[np.uint64]  # [N, 210, 20], the same bytes
+    palette: NDArray[np.uint8]  # [256, 3]
+
+
+class NoView(NamedTuple):
+    """Nothing is observed."""
 
 
 class Thread(NamedTuple):
@@ -82,11 +106,8 @@ class Thread(NamedTuple):
     first: int  # its first game
     last: int  # the game after its last one
     autoresets: int  # 1 if the next episode begins in the step in which one ends
-    pictures: tuple[NDArray[np.uint8], NDArray[np.uint8]]  # [210, 160], of the console's machines
-    # By observation: `AtariView`; for "frame" the kept frames as words, [N, 210, 20]; for the
-    # others [256], whether a palette index is not background.
-    observer: Any
-    palette: NDArray[np.uint8]  # [256, 3]
+    pictures: Pictures  # of the console's machines
+    observed: Any  # `AtariView`, `FieldView`, `FrameView` or `NoView`
 
 
 # --- the picture that others use ----------------------------------------------------------------
@@ -101,38 +122,37 @@ def _look_up(picture, levels, out):  # type: ignore[no-untyped-def]
 
 
 @_part
-def _see_atari(games, i, num_pictures, which, thread):  # type: ignore[no-untyped-def]
+def _see_atari(game, i, num_pictures, which, atari):  # type: ignore[no-untyped-def]
     """Add the newest picture to the stack of a game."""
-    view, game = thread.observer, games.games[i]
-    before, game.newest = game.newest, (game.newest + 1) % view.stacks.shape[1]
+    before, game.newest = game.newest, (game.newest + 1) % atari.stacks.shape[1]
     if game.steps == 0:
-        view.stacks[i] = 0
-    stack = view.stacks[i, game.newest]
+        atari.stacks[i] = 0
+    stack = atari.stacks[i, game.newest]
     if num_pictures == 0:  # the game ended before one was taken
-        stack[:] = view.stacks[i, before]
+        stack[:] = atari.stacks[i, before]
         return
     second = which if num_pictures == 2 else 0
-    for c in range(len(view.colours)):
-        _look_up(thread.pictures[0], view.colours[c], view.planes[0][c])
+    for c in range(len(atari.colours)):
+        _look_up(atari.pictures[0], atari.colours[c], atari.planes[0][c])
         if second:
-            _look_up(thread.pictures[second], view.colours[c], view.planes[second][c])
-    for c in range(view.kept.shape[1]):
-        one, two = view.planes[0][c], view.planes[second][c]
-        _shrink(view, stack, c, view.kept[i, c] if num_pictures == 1 else one, two)
+            _look_up(atari.pictures[second], atari.colours[c], atari.planes[second][c])
+    for c in range(atari.kept.shape[1]):
+        one, two = atari.planes[0][c], atari.planes[second][c]
+        _shrink(atari, stack, c, atari.kept[i, c] if num_pictures == 1 else one, two)
         if game.may_end:  # the next step may need this
             for y in range(len(one)):
                 for x in range(one.shape[1]):
-                    view.kept[i, c, y, x] = max(one[y, x], two[y, x])
+                    atari.kept[i, c, y, x] = max(one[y, x], two[y, x])
 
 
 @_part
-def _shrink(view, stack, c, first, second):  # type: ignore[no-untyped-def]
+def _shrink(atari, stack, c, first, second):  # type: ignore[no-untyped-def]
     """Write channel c of the maximum of two pictures, made smaller, to ``stack`` [·]."""
-    num_channels = view.kept.shape[1]
-    out = stack.reshape(view.small.shape) if num_channels == 1 else view.small
+    num_channels = atari.kept.shape[1]
+    out = stack.reshape(atari.small.shape) if num_channels == 1 else atari.small
     call_shrink(
-        view.shrink, first.ctypes.data, second.ctypes.data, out.ctypes.data,
-        view.scratch.ctypes.data,
+        atari.shrink, first.ctypes.data, second.ctypes.data, out.ctypes.data,
+        atari.scratch.ctypes.data,
     )  # fmt: skip
     if num_channels > 1:
         flat = out.reshape(-1)
@@ -141,40 +161,39 @@ def _shrink(view, stack, c, first, second):  # type: ignore[no-untyped-def]
 
 
 @_part
-def _show_atari(games, i, thread, out):  # type: ignore[no-untyped-def]
+def _show_atari(game, i, atari, out):  # type: ignore[no-untyped-def]
     """Write the stack of a game, the newest picture last."""
-    stacks, newest = thread.observer.stacks, games.games[i].newest
+    stacks = atari.stacks
     for k in range(stacks.shape[1]):
-        copy(stacks[i, (newest + 1 + k) % stacks.shape[1]], out[i, k])
+        copy(stacks[i, (game.newest + 1 + k) % stacks.shape[1]], out[i, k])
 
 
 # --- frames and fields --------------------------------------------------------------------------
 
 
 @_part
-def _see_field(games, i, num_pictures, which, thread):  # type: ignore[no-untyped-def]
-    """Keep the newest field; if frames are kept, it is made of one, as `preprocess` does."""
-    game, drawn, is_active = games.games[i], thread.console.field, thread.observer
+def _see_field(game, i, num_pictures, which, view):  # type: ignore[no-untyped-def]
+    """Keep the newest field; if pictures are drawn, it is made of one, as `preprocess` does."""
     game.newest = 1 - game.newest
-    field, picture = games.fields[i, game.newest], thread.pictures[which]
+    field, drawn, picture = view.fields[i, game.newest], view.drawn, view.pictures[which]
     for row in range(len(field)):
         field[row, 0], field[row, 1] = drawn[row, 0], drawn[row, 1]
-        if len(games.frames):
+        if len(picture):
             field[row] = 0
             for x in range(80):
-                is_on = is_active[picture[35 + 2 * row, 2 * x]]
+                is_on = view.is_active[picture[35 + 2 * row, 2 * x]]
                 field[row, x >> 6] |= np.uint64(is_on) << np.uint64(x & 63)
 
 
 @_part
-def _see_frame(games, i, num_pictures, which, thread):  # type: ignore[no-untyped-def]
+def _see_nothing(game, i, num_pictures, which, view):  # type: ignore[no-untyped-def]
     """Frames are kept anyway."""
 
 
 @_part
-def _show_frame(games, i, thread, out):  # type: ignore[no-untyped-def]
+def _show_frame(game, i, view, out):  # type: ignore[no-untyped-def]
     """Write a frame in colour, [210, 3 × 160]."""
-    frame, words, palette = games.frames[i], thread.observer[i], thread.palette
+    frame, words, palette = view.frames[i], view.words[i], view.palette
     for y in range(len(frame)):
         is_new = y == 0
         for k in range(words.shape[1]):
@@ -189,18 +208,23 @@ def _show_frame(games, i, thread, out):  # type: ignore[no-untyped-def]
 
 
 @_part
-def _show_field(games, i, thread, out):  # type: ignore[no-untyped-def]
+def _show_field(game, i, view, out):  # type: ignore[no-untyped-def]
     """Write a 1 for each pixel that is on, [80, 80]."""
-    fields = games.fields[i]
-    _write_signs(fields[games.games[i].newest], fields[:0], out[i])
+    fields = view.fields[i]
+    _write_signs(fields[game.newest], fields[:0], out[i])
 
 
 @_part
-def _show_pixels(games, i, thread, out):  # type: ignore[no-untyped-def]
+def _show_pixels(game, i, view, out):  # type: ignore[no-untyped-def]
     """Write the difference of two fields, [80, 80]; at the first step of an episode zeros."""
-    fields, game = games.fields[i], games.games[i]
-    before = 1 - game.newest if game.steps > 0 else game.newest
-    _write_signs(fields[game.newest], fields[before : before + 1], out[i])
+    fields, newest = view.fields[i], game.newest
+    before = 1 - newest if game.steps > 0 else newest
+    _write_signs(fields[newest], fields[before : before + 1], out[i])
+
+
+@_part
+def _show_nothing(game, i, view, out):  # type: ignore[no-untyped-def]
+    """Nothing is observed."""
 
 
 @_part
@@ -218,42 +242,24 @@ def _write_signs(now, before, out):  # type: ignore[no-untyped-def]
 
 
 @_part
-def _reset(games, orders, i, console):  # type: ignore[no-untyped-def]
-    """Begin the next episode of a game."""
-    game, order = games.games[i], orders.begins[i]
+def _reset(game, order, console):  # type: ignore[no-untyped-def]
+    """Begin the episode of a game that an order, `BEGIN`, names."""
     game.seed, game.episode = order.seed, order.episode
     if order.episode == 0:
         game.total_frames = 0
     begin(console, game, order.waits)
     save(console.machines[0], game)
-    games.memories[i : i + 1] = 0
 
 
 @_part
-def _advance(games, orders, i, console):  # type: ignore[no-untyped-def]
-    """Play a step of a game; return what `play_step` does."""
-    game = games.games[i]
-    for side in range(orders.moves.shape[1]):
-        console.moves[side] = orders.moves[i, side]
-    load(game, console.machines[0])
-    row = orders.uniforms[i, game.steps % orders.uniforms.shape[1]]
-    num_pictures, which = play_step(console, game, row)
-    save(console.machines[which], game)
-    if len(games.memories):
-        copy(orders.remembered[i], games.memories[i])
-    return num_pictures, which
+def _keep_frame(picture, frame):  # type: ignore[no-untyped-def]
+    """Keep the newest frame of a game."""
+    for y in range(len(frame)):
+        copy(picture[y], frame[y])
 
 
 def _make_step(see: Any, show: Any) -> Any:
     """Make the kernel for one kind of observation."""
-
-    @_part
-    def observe(games, i, num_pictures, which, thread, out):  # type: ignore[no-untyped-def]
-        """See what a game shows after `play_step` has returned these numbers, and write it."""
-        see(games, i, num_pictures, which, thread)
-        for y in range(games.frames.shape[1] if len(games.frames) else 0):
-            copy(thread.pictures[which][y], games.frames[i, y])
-        show(games, i, thread, out)
 
     @_kernel
     def step(games, orders, thread, results, done):  # type: ignore[no-untyped-def]
@@ -267,28 +273,43 @@ def _make_step(see: Any, show: Any) -> Any:
             done: [shares] bool, set for this share. If it was, this step was played before, and
                 nothing is done.
         """
-        console, out = thread.console, results.observations
         if done[thread.share]:
             return
+        console, view, out = thread.console, thread.observed, results.observations
+        memories, frames, uniforms = games.memories, games.frames, orders.uniforms
         for i in range(thread.first, thread.last):
-            game = games.games[i]
+            game, order = games.rows[i], orders.begins[i]
             if orders.moves[i, 0] == LEAVE:
-                show(games, i, thread, out)
+                show(game, i, view, out)
             else:
                 num_pictures, which = 2, 0
                 if orders.moves[i, 0] == RESET:
-                    _reset(games, orders, i, console)
+                    _reset(game, order, console)
+                    memories[i : i + 1] = 0
                 else:
-                    num_pictures, which = _advance(games, orders, i, console)
-                observe(games, i, num_pictures, which, thread, out)
+                    for side in range(orders.moves.shape[1]):
+                        console.moves[side] = orders.moves[i, side]
+                    load(game, console.machines[0])
+                    row = uniforms[i, game.steps % uniforms.shape[1]]
+                    num_pictures, which = play_step(console, game, row)
+                    save(console.machines[which], game)
+                    if len(memories):
+                        copy(orders.remembered[i], memories[i])
+                see(game, i, num_pictures, which, view)
+                if len(frames):
+                    _keep_frame(thread.pictures[which], frames[i])
+                show(game, i, view, out)
                 results.rewards[i] = game.reward
                 results.is_over[i], results.is_cut[i] = game.is_over != 0, game.is_cut != 0
-                # Always, if `may_end` was right.
-                is_ready = orders.begins[i].episode == game.episode + 1
+                is_ready = order.episode == game.episode + 1  # always, if `may_end` was right
                 if thread.autoresets and is_ready and game.is_over | game.is_cut:
-                    show(games, i, thread, results.final_observations)
-                    _reset(games, orders, i, console)
-                    observe(games, i, 2, 0, thread, out)
+                    show(game, i, view, results.final_observations)
+                    _reset(game, order, console)
+                    memories[i : i + 1] = 0
+                    see(game, i, 2, 0, view)
+                    if len(frames):
+                        _keep_frame(thread.pictures[0], frames[i])
+                    show(game, i, view, out)
             results.total_frames[i] = game.total_frames
             results.episode_frames[i] = game.episode_frames
         done[thread.share] = True
@@ -296,15 +317,10 @@ def _make_step(see: Any, show: Any) -> Any:
     return step
 
 
-@_part
-def _show_nothing(games, i, thread, out):  # type: ignore[no-untyped-def]
-    """Nothing is observed."""
-
-
 STEPS = {  # by observation
-    "nothing": _make_step(_see_frame, _show_nothing),
     "atari": _make_step(_see_atari, _show_atari),
-    "frame": _make_step(_see_frame, _show_frame),
+    "frame": _make_step(_see_nothing, _show_frame),
     "field": _make_step(_see_field, _show_field),
     "pixels": _make_step(_see_field, _show_pixels),
+    "nothing": _make_step(_see_nothing, _show_nothing),
 }

@@ -81,6 +81,7 @@ class Network:
         self.use(params)
         # For decisions on screens.
         self._uniforms, self.stream = np.zeros((1, 1, 1)), np.zeros(1, kernels.STREAM)
+        self._console = no_console()
 
     def _require_fit(self, params: Params) -> tuple[int, np.dtype[Any]]:
         """Refuse shapes on which kernels cannot rely, and numbers that are not finite."""
@@ -162,7 +163,8 @@ class Network:
         """See the next screen and choose an action: by a number in [0, 1), or `GREEDY`."""
         self._uniforms[:] = uniform
         self.stream["is_new"] = 1
-        self.play(no_console(pack_field(screen)), self.stream, self._uniforms, 0, 0)
+        self._console.field[:] = pack_field(screen)
+        self.play(self._console, self.stream, self._uniforms, 0, 0)
         return ACTIONS[self.stream["last_actions"][0, 0]]
 
     def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
@@ -245,16 +247,18 @@ class GatedNetwork(Network):
                 num_before=zeros(1, dtype=np.int64),
                 pixels=np.zeros(NUM_PIXELS, np.uint16),
             ),
-            z=zeros(2 * hidden, dtype=dtype),
-            lanes=zeros(8, dtype=dtype),
-            outputs=zeros(outputs),
-            log_probabilities=zeros(actions),
-            probabilities=zeros(actions),
+            playing.Layers(
+                z=zeros(2 * hidden, dtype=dtype),
+                lanes=zeros(8, dtype=dtype),
+                outputs=zeros(outputs),
+                log_probabilities=zeros(actions),
+                probabilities=zeros(actions),
+            ),
         )
 
     def answer(self) -> tuple[NDArray[np.float64], float | None]:
         """Probabilities and value of the last `act`."""
-        return self._scratch.probabilities.copy(), float(self.steps["value"][0])
+        return self._scratch.layers.probabilities.copy(), float(self.steps["value"][0])
 
     def explain(self) -> Explanation:
         """What the network saw at the last `act`, and what each pixel added to its decision."""
