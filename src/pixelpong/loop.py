@@ -22,7 +22,7 @@ from pixelpong.engines import EngineStats, make_engine, never
 from pixelpong.errors import Interrupted, RunError
 from pixelpong.learners import UpdateStats
 from pixelpong.learners.progress import Progress
-from pixelpong.play.worker import gather, make_worker
+from pixelpong.play.worker import combine, make_worker
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import Evaluation
@@ -89,7 +89,7 @@ def training(
     with opened(run, time.monotonic() if began is None else began) as session:
         learner, progress, verdict = session.learner, session.learner.progress, session.won
         make = functools.partial(make_worker, config, session.opponent)
-        engine = make_engine(config, make, should_stop, gather)
+        engine = make_engine(config, make, should_stop, combine)
         with contextlib.closing(engine):
             try:
                 yield Began(run, progress, session.wall_seconds)

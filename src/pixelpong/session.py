@@ -114,7 +114,7 @@ class Session:
         self._run.require_ours()
         progress = self.learner.progress
         self._evaluation = None
-        if progress.attempt > stats.figures["attempt"]:
+        if progress.attempt > stats.metrics["attempt"]:
             number = progress.attempt
             warn(f"too few points won; attempt {number} begins with new parameters")
         first = progress.episodes - len(stats.episodes) + 1
@@ -132,7 +132,7 @@ class Session:
             "wall_seconds": total,
             "training_seconds": total - self._counts.evaluation_seconds,
         }
-        self._run.metrics.append(progress.line() | stats.figures | {"timing": timing})
+        self._run.metrics.append(progress.line() | stats.metrics | {"timing": timing})
         self._keep_agent()
         # Only now: a checkpoint of this update would skip an agent that memory did not suffice for.
         self._recorded_update = progress.update

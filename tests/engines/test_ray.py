@@ -182,7 +182,7 @@ def test_a_cluster_without_room_is_one_line_and_with_a_little_room_is_used(
             assert list(second.run(range(9), None)) == [(number, None) for number in range(9)]
             assert second.stats.workers == 1
             assert wait_until(lambda: free_cpus(second) == 0)
-            monkeypatch.setattr(ray_engine, "PLACE_SECONDS", 1.0)
+            monkeypatch.setattr(ray_engine, "ROOM_SECONDS", 1.0)
             with closing(RayEngine(EchoWorker, config)) as third:
                 with pytest.raises(WorkerError, match="No worker started within .*: 0 of 2 CPUs"):
                     list(third.run([0], None))

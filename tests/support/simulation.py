@@ -150,7 +150,7 @@ class Doer:
     def _do(self, call: Call) -> None:
         pid, before = self.pid, self._world.perf_counter()
         if self.wanted is None and self._world.rng.random() < 0.3:
-            engine._own_actor.cache_clear()  # a process that has not played yet
+            engine._actor_of_process.cache_clear()  # a process that has not played yet
         value = call.action(self._instance)
         seconds = self._world.perf_counter() - before
         is_in_danger = seconds > 0 or self._world.happens(0.5)
@@ -272,9 +272,9 @@ class Cluster:
         doer = Doer(self, options, functools.partial(engine.Actor, *args))
 
         def play(*args: Any) -> Call:
-            return doer.ask(lambda instance: instance.play(*_values(args)))
+            return doer.ask(lambda instance: instance.play_chunk(*_values(args)))
 
-        doer.play = SimpleNamespace(remote=play)
+        doer.play_chunk = SimpleNamespace(remote=play)
         return doer
 
     def _make_node(self) -> Node:
@@ -355,7 +355,7 @@ def simulated_ray(world: World, cores: Sequence[int] | None = None) -> Iterator[
     """While inside, `RayEngine` lives in `world`, on nodes with some cores or with these."""
     cluster = Cluster(world, world.rng.randint(1, 4) if cores is None else 0)
     cluster.add(cores or ())
-    engine._own_actor.cache_clear()
+    engine._actor_of_process.cache_clear()
     with (
         patch.multiple(engine, ray=cluster, time=world),
         patch.object(engine, "connected", lambda *_: nullcontext(View(cluster))),

@@ -337,9 +337,9 @@ def test_the_speed_and_the_share_of_time_that_workers_play_are_as_by_hand(make_r
     """Four workers that could have played for 2 seconds each have played for 6; learning took 3."""
     run = make_run()
     times = {"play_seconds": 6.0, "rollout_seconds": 2.0, "learn_seconds": 3.0}
-    figures = {"attempt": 1}
+    metrics = {"attempt": 1}
     stats = learners.UpdateStats(
-        episodes=(), running_means=(), steps=1000, figures=figures, **times
+        episodes=(), running_means=(), steps=1000, metrics=metrics, **times
     )
     with session_module.opened(run, 0.0) as session:
         session.learner.progress.update = 1

@@ -24,7 +24,7 @@ from pixelpong.config import Config
 from pixelpong.config.protocols import Protocol
 from pixelpong.errors import CheckpointError, NumericsError, refusing
 from pixelpong.items import Params
-from pixelpong.learners import draw_params, fill, lines
+from pixelpong.learners import as_matrix, draw_params, fill
 from pixelpong.learners.progress import Progress
 from pixelpong.play.networks import NETS, Network
 from pixelpong.run.arrays import (
@@ -142,7 +142,7 @@ class Agent:
             steps: [K], the unit to which each row is rounded; by default a 127th of the row's
                 largest number.
         """
-        W1 = lines(self.params["W1"])
+        W1 = as_matrix(self.params["W1"])
         if W1.size > MAX_WEIGHTS:
             raise NumericsError("The network is too large for an agent's file; lower --hidden.")
         rows = np.flatnonzero(W1.any(axis=1)) if rows is None else rows
@@ -162,7 +162,7 @@ class Agent:
         """The change of `rows` of the first layer since the start, or since 0: [K, N]."""
         W1 = self.params["W1"]
         drawn = _draw_first_layer(self.algorithm, W1.shape[1], "float32", self.start)
-        return np.asarray(lines(W1)[rows].astype(np.float32) - lines(drawn)[rows])
+        return np.asarray(as_matrix(W1)[rows].astype(np.float32) - as_matrix(drawn)[rows])
 
     def write(self, path: Path) -> int:
         """Write a small file with all rows, without a start; return the size in bytes."""
@@ -246,7 +246,7 @@ def encode_small(agent: Agent, arrays: Arrays, has_met_agents: bool) -> bytes:
     That makes the agent weaker by some tenths of a point at most (``docs/log.md``).
     """
     agent = dataclasses.replace(agent, start=None)
-    rows, sums = arrays["rows"], lines(arrays["v.W1"]).sum(axis=1)
+    rows, sums = arrays["rows"], as_matrix(arrays["v.W1"]).sum(axis=1)
     most = 24_576 if has_met_agents else 10_000
     rows = np.sort(rows[np.argsort(-sums, kind="stable")[:most]])
     largest = np.abs(agent.change_of(rows)).max(axis=1, initial=0)

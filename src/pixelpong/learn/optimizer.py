@@ -21,7 +21,7 @@ Source: Kingma and Ba (2015), algorithm 1; the constant is that of PPO's authors
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,9 +59,22 @@ def adam(
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Do one step of descent, numbered from 1; return new w, m and v, as copies."""
     decay_m, decay_v = ADAM_DECAYS
-    kind = w.dtype.type
-    m = kind(decay_m) * m + kind(1 - decay_m) * g
-    v = kind(decay_v) * v + kind(1 - decay_v) * g * g
-    scale_m = kind(learning_rate / (1 - decay_m**step))
-    scale_v = kind(1 / (1 - decay_v**step))
-    return w - scale_m * m / (np.sqrt(scale_v * v) + kind(ADAM_EPSILON)), m, v
+    number = w.dtype.type
+    m = number(decay_m) * m + number(1 - decay_m) * g
+    v = number(decay_v) * v + number(1 - decay_v) * g * g
+    scales = adam_scales(learning_rate, step)
+    scaled_m, scaled_v = number(scales.m) * m, number(scales.v) * v
+    return w - scaled_m / (np.sqrt(scaled_v) + number(ADAM_EPSILON)), m, v
+
+
+class AdamScales(NamedTuple):
+    """The factors of the running means in a step of Adam."""
+
+    m: float  # learning rate / (1 − β₁ⁿ), in step n
+    v: float  # 1 / (1 − β₂ⁿ)
+
+
+def adam_scales(learning_rate: float, step: int) -> AdamScales:
+    """The factors in a step, numbered from 1."""
+    decay_m, decay_v = ADAM_DECAYS
+    return AdamScales(learning_rate / (1 - decay_m**step), 1 / (1 - decay_v**step))

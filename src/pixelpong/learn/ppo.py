@@ -19,8 +19,7 @@ Source: Schulman et al. (2016), equation 16, and Schulman et al. (2017), equatio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,12 +42,12 @@ def generalized_advantages(
     """
     assert values.shape == (len(rewards), rewards.shape[1] + 1), (values.shape, rewards.shape)
     values = values.astype(np.float64)
-    goes_on = np.where(is_end, 0.0, gamma)
-    deltas = rewards + goes_on * values[:, 1:] - values[:, :-1]
+    discounts = np.where(is_end, 0.0, gamma)
+    deltas = rewards + discounts * values[:, 1:] - values[:, :-1]
     advantages = np.zeros(rewards.shape)
     following = np.zeros(len(rewards))
     for t in reversed(range(rewards.shape[1])):
-        following = deltas[:, t] + goes_on[:, t] * gae_lambda * following
+        following = deltas[:, t] + discounts[:, t] * gae_lambda * following
         advantages[:, t] = following
     return advantages
 
@@ -60,9 +59,8 @@ def log_softmax(logits: NDArray[Any]) -> NDArray[Any]:
     return log_pi
 
 
-@dataclass(frozen=True)
-class Minibatch:
-    """M steps to learn from."""
+class Minibatch(NamedTuple):
+    """What was played in M steps to learn from."""
 
     actions: NDArray[Any]  # [M], indices in `ACTIONS`
     log_probabilities: NDArray[Any]  # [M], of these actions under the policy that played
@@ -70,8 +68,7 @@ class Minibatch:
     targets: NDArray[Any]  # [M], R
 
 
-@dataclass(frozen=True)
-class LossWeights:
+class LossWeights(NamedTuple):
     """The constants of the loss."""
 
     clip_coef: float  # how far ρ may be from 1
@@ -79,9 +76,8 @@ class LossWeights:
     ent_coef: float
 
 
-@dataclass(frozen=True)
-class LossStats:
-    """Means over a minibatch."""
+class LossStats(NamedTuple):
+    """The loss and its parts: means over a minibatch."""
 
     loss: float  # the sum of all terms
     value_loss: float  # mean of (v − R)²
