@@ -82,7 +82,7 @@ class Agents:
         problems = []
         for path in itertools.chain.from_iterable(self.files[name] for name in order):
             try:
-                agent = Agent.read(path, is_own=self.run is not None)
+                agent = Agent.read(path, is_of_run=self.run is not None)
             except CheckpointError as error:
                 if self.run is None or os.path.lexists(path):  # a training has not just removed it
                     problems.append(str(error))
