@@ -9,11 +9,9 @@ leave during a run.
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 import os
 import pickle
-import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
@@ -32,13 +30,12 @@ os.environ.setdefault(
 import ray
 from ray import exceptions
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-from threadpoolctl import threadpool_limits
 
 from pixelpong.config import Config
 from pixelpong.engines import Combine, Engine, MakeWorker, naming, never
+from pixelpong.engines.ray.actor import Actor, Process, play_in_task
 from pixelpong.engines.ray.cluster import Node
-from pixelpong.engines.ray.connection import connected, in_one_line, require_versions
-from pixelpong.engines.threads import ThreadEngine
+from pixelpong.engines.ray.connection import connected, in_one_line
 from pixelpong.errors import Interrupted, PixelpongError, WorkerError, number_of, on_one_line, warn
 from pixelpong.machine import collect_versions, describe_machine
 
@@ -51,66 +48,6 @@ GROW_SECONDS = 1.0  # time between checks whether the cluster has grown
 POLL_SECONDS = 0.1  # time between checks for a requested stop
 
 WHEN_LOST = "the last complete update is saved; continue with 'pixelpong resume RUN'"
-LARGE = 2**16  # bytes of an array that is sent without a copy in a pickle
-
-
-class Actor:
-    """Plays chunks of items in threads, in a Ray process."""
-
-    def __init__(self, recipe: bytes, size: int) -> None:
-        """Keep the pickled `recipe`: the driver's versions, and the pickled maker of a worker."""
-        self._recipe, self._size = recipe, size
-
-    @functools.cached_property
-    def _parts(self) -> tuple[ThreadEngine, Combine | None]:
-        versions, recipe = pickle.loads(self._recipe)
-        require_versions(versions)
-        make_worker, combine = pickle.loads(recipe)
-        # BLAS threads that compete for cores would make parallel work slower. Environment
-        # variables have no effect once NumPy is imported.
-        threadpool_limits(limits=1)
-        return ThreadEngine(make_worker, self._size), combine
-
-    def play_chunk(self, params: Any, items: bytes) -> list[Any]:
-        """Play pickled items; return a `_Process`, the pickled results, and their large arrays.
-
-        Ray's own pickling takes longer for many small arrays, but copies a large one only once.
-        """
-        (engine, combine), chunk = self._parts, pickle.loads(items)
-        run = engine.run(chunk, params)
-        results = combine(chunk, run) if combine else list(run)
-        large: list[pickle.PickleBuffer] = []
-
-        def is_small(array: pickle.PickleBuffer) -> bool:
-            if array.raw().nbytes < LARGE:
-                return True
-            large.append(array)
-            return False
-
-        content = pickle.dumps(results, protocol=5, buffer_callback=is_small)
-        return [_describe_process(), pickle.PickleBuffer(content), *large]
-
-
-class _Process(NamedTuple):
-    """The process that played a chunk."""
-
-    pid: int
-    host: str
-    processor: str
-
-
-@functools.cache
-def _describe_process() -> _Process:
-    return _Process(os.getpid(), socket.gethostname(), describe_machine()["processor"])
-
-
-# In a process that runs tasks: an actor with one thread, kept so that its worker is made only once.
-_actor_of_process = functools.lru_cache(maxsize=1)(functools.partial(Actor, size=1))
-
-
-def play_in_task(recipe: bytes, params: Any, items: bytes) -> list[Any]:
-    """Play as `Actor.play_chunk` does, in whichever process Ray chooses."""
-    return _actor_of_process(recipe).play_chunk(params, items)
 
 
 _Actor = ray.remote(Actor)
@@ -390,7 +327,7 @@ class RayEngine(Engine):
         slot.has_played = bool(slot.chunk)
         slot.ref, slot.deadline = None, math.inf
 
-    def _compare_processors(self, process: _Process) -> None:
+    def _compare_processors(self, process: Process) -> None:
         """Warn once about each host with another processor than the driver's."""
         if process.processor != self._processor and process.host not in self._other_hosts:
             self._other_hosts.add(process.host)
