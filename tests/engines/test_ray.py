@@ -21,7 +21,7 @@ from waiting import wait_until
 import pixelpong.engines.ray as ray_engine
 from pixelpong.config import Config
 from pixelpong.engines.ray import RayEngine, cluster, connection
-from pixelpong.engines.ray.jobs import connected_tasks
+from pixelpong.engines.ray.jobs import connected_trainer
 from pixelpong.errors import Interrupted, WorkerError
 from pixelpong.loop import train
 from pixelpong.machine import collect_versions
@@ -221,8 +221,8 @@ def test_another_processor_is_one_warning_for_each_machine(ray_cluster, monkeypa
 
 
 def test_a_node_that_does_not_see_the_runs_of_a_sweep_ends_it_with_one_line(ray_cluster, tmp_path):
-    with connected_tasks(print, 1, None) as tasks:
-        job = tasks.begin(tmp_path / "elsewhere")
+    with connected_trainer(print, 1, None) as trainer:
+        job = trainer.start(tmp_path / "elsewhere")
         what = "does not see .*elsewhere: give --out a folder that all nodes share"
         with pytest.raises(WorkerError, match=what):
-            wait_until(lambda: tasks.find_error(job) is not None)
+            wait_until(lambda: trainer.find_error(job) is not None)

@@ -156,7 +156,7 @@ film it          pixelpong record {run} --overlay --out best.mp4
 
 def describe_ending(facts: Facts, outcome: Ended, *, is_brief: bool) -> str:
     """How a training ended: won or not, and the commands that come next."""
-    progress, test = outcome.progress, outcome.test
+    progress, verdict = outcome.progress, outcome.test
     run = shlex.quote(facts["run"])
     words = {"interrupted": "interrupted", "until_return": "done"}
     times = describe_times(facts["training_seconds"], facts["total_seconds"])
@@ -172,14 +172,14 @@ def describe_ending(facts: Facts, outcome: Ended, *, is_brief: bool) -> str:
     if outcome.reason in COUNTED:
         count = getattr(progress, COUNTED[outcome.reason])
         more = f" --{outcome.reason.replace('_', '-')} {2 * count}"
-    if test is not None and test.target is not None:
-        word = "Won" if test.is_won else "Not won yet"
-        lines.append(f"{word}: {test}; the target is {signed(test.target)}")
-        if test.is_won:
-            more = f" --until-return {min(test.target + 1, 21):g}"
+    if verdict is not None and verdict.target is not None:
+        word = "Won" if verdict.is_won else "Not won yet"
+        lines.append(f"{word}: {verdict}; the target is {signed(verdict.target)}")
+        if verdict.is_won:
+            more = f" --until-return {min(verdict.target + 1, 21):g}"
             after = number_of(progress.steps, "step")
-            if test.total_seconds is not None:  # the new games came after the win
-                after += f" and {duration(test.total_seconds)}, before the new games"
+            if verdict.total_seconds is not None:  # the new games came after the win
+                after += f" and {duration(verdict.total_seconds)}, before the new games"
             lines += [f"after {after}, on {facts['machine']}", _NEXT.format(run=run)]
     lines += [ended, f"params {outcome.params_sha256}"]
     return "\n".join([*lines, f"saved in {run}; continue with:", f"  {facts['resume']}{more}"])
