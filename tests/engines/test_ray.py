@@ -106,7 +106,7 @@ def test_a_head_elsewhere_may_be_silent_for_a_while_and_one_here_is_gone_at_once
             (True, ConnectionRefusedError("refused"), 1),
         ]:
             answers[:] = [None]
-            end = cluster._End("it", "host:1", is_here=is_here)
+            end = cluster._Link("it", "host:1", is_local=is_here)
             assert not end.is_lost()
             monkeypatch.setattr(end, "close", lambda end=end: setattr(end, "_socket", None))
             assert failures(end, error) == tries

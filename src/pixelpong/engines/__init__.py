@@ -1,6 +1,6 @@
 """Engines map items to results, in the order of the items. They know no policy and no emulator.
 
-All engines run the same pure function and differ only in speed; one contract test covers them all.
+All engines run the same pure function and differ only in speed. One contract test covers them all.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pixelpong.engines.address import LOCAL, find_cluster
 from pixelpong.errors import ConfigError, Interrupted, PixelpongError, WorkerError
 from pixelpong.machine import count_cores, how_to_install, is_installed
 
-# Makes a worker, whose `play(item, params)` is a pure function of its arguments; the worker keeps
-# what is expensive to make. Ray's workers are other processes, so there it must be picklable.
+# Makes a worker, whose `play(item, params)` is a pure function of its arguments. The worker keeps
+# what is expensive to make. For Ray, whose workers are other processes, this must be picklable.
 MakeWorker = Callable[[], Any]
 
 # Joins results of consecutive items, before a Ray process sends them: fewer results, in order.
@@ -41,7 +41,7 @@ def never() -> bool:
 class Engine:
     """Plays items one after the other in this process; the other engines play several at once.
 
-    Use it to debug, and to check the others.
+    It is there for debugging, and for checking the others.
     """
 
     stats = EngineStats()

@@ -148,7 +148,7 @@ def tournament(
     """
     from pixelpong.run.files import require_place, write_whole
     from pixelpong.tournaments.games import Rules, find_players
-    from pixelpong.tournaments.tournament import carry_out, summarize
+    from pixelpong.tournaments.tournament import play_tournament, summarize
 
     rules, played = Rules(seed, not sampled, points), []
     error: PixelpongError | Stopped | None = None
@@ -158,7 +158,7 @@ def tournament(
         require_place(out)
     with stoppable() as should_stop:
         try:
-            for each in carry_out(found, games, rules, workers or count_cores(), should_stop):
+            for each in play_tournament(found, games, rules, workers or count_cores(), should_stop):
                 played.append(each)
                 count(len(played), total, "games")
             if len(played) < total:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-# Two settings that Ray reads when it is first imported. With the first, our own Ray listens only at
+# Two settings that Ray reads when it is first imported. With the first, a local Ray listens only at
 # the loopback address, as it does by default on desktop systems. With the second, Ray does not
 # print a page of advice for every lost worker, nor for more workers than it expects.
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
