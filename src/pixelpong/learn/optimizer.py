@@ -5,9 +5,9 @@ RMSProp, as ascent, with the constant outside the root:
     c ← decay · c + (1 − decay) · g²
     w ← w + rate · g / (√c + 1e-5)
 
-Source: Tieleman and Hinton (2012), lecture 6e; Karpathy (2016) for the constant and its place.
+Source: Tieleman and Hinton (2012), lecture 6e; Karpathy (2016) for the constant and its position.
 The rate of 1e-4 was tuned on sums over batches of 10 episodes. RMSProp divides out the gradient's
-scale, so a smaller batch takes steps of the same length in a noisier direction: with batches of 4,
+scale, so a smaller batch takes steps of the same length in a noisier direction. With batches of 4,
 as in Ray's example, the same rate is relatively high.
 
 Adam, as descent, with running means of the gradient and its square, corrected for their start at 0:

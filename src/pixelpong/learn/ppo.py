@@ -11,8 +11,8 @@ The loss of a step, with ρ = π(a) / π_played(a), Â the standardised advantag
 
     L = −min(ρ Â, clip(ρ, 1 − c, 1 + c) Â) + vf_coef · ½ (v − R)² − ent_coef · H(π)
 
-The end of a point ends the bootstrap, as it ends the returns of the classic mode: a point's outcome
-does not depend on later points.
+The end of a point ends the bootstrap, as it ends the returns of the classic mode, because a point's
+outcome does not depend on later points.
 
 Source: Schulman et al. (2016), equation 16, and Schulman et al. (2017), equations 7 and 9.
 """
@@ -65,7 +65,7 @@ class Minibatch(NamedTuple):
     actions: NDArray[Any]  # [M], indices in `ACTIONS`
     log_probabilities: NDArray[Any]  # [M], of these actions under the policy that played
     advantages: NDArray[Any]  # [M], standardised
-    targets: NDArray[Any]  # [M], R
+    targets: NDArray[Any]  # [M], R in the formulas
 
 
 class LossWeights(NamedTuple):

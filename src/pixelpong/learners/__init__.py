@@ -1,7 +1,7 @@
-"""Learners own the parameters, the optimizer's memory and the counts of the training.
+"""Learners own the parameters, the optimizer's memory and the counts of the run.
 
-A learner decides what to play next (`items`) and learns from the results (`apply`), always in the
-order of the items, never in the order of arrival: float addition is not associative.
+A learner decides what to play next (`items`) and learns from the results (`apply`). It always does
+so in the order of the items, never in the order of arrival: float addition is not associative.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class UpdateStats:
     episodes: tuple[Episode, ...]
     running_means: tuple[float | None, ...]  # the originals' running mean after each episode
     steps: int
-    play_seconds: float
-    rollout_seconds: float  # wall time from requesting the first item to adding the last result
+    play_seconds: float  # added up over all workers
+    rollout_seconds: float  # wall time from the request of the first item to the last result
     learn_seconds: float  # wall time of the learner's work after that
-    # The part of a metrics line about what was played and learned: `Progress.count`, the attempt
-    # (2 after a restart), ``grad_norm``, and the losses of the algorithm.
+    # The metrics of what was played and learned, for a line of metrics: see `Progress.count`; the
+    # attempt (2 after a restart), ``grad_norm``, and the losses of the algorithm.
     metrics: dict[str, Any]
 
     @property
@@ -52,7 +52,7 @@ class Learner:
     moments: ClassVar[tuple[str, ...]]  # prefixes of the optimizer's arrays for a parameter
 
     def __init__(self, config: Config) -> None:
-        """Begin with the parameters that the seed gives."""
+        """Start with the parameters that the seed gives."""
         self.config, self.progress = config, Progress()
         self._reset_params()
 
@@ -98,7 +98,7 @@ class Learner:
         )
 
     def _learn(self, played: list[Result]) -> tuple[dict[str, float], NDArray[np.uint16]]:
-        """Do the update's optimizer steps; return metrics and the first-layer rows changed."""
+        """Do the update's optimizer steps; return metrics, and the first-layer rows it changed."""
         raise NotImplementedError
 
     def _count(self, played: list[Result]) -> dict[str, Any]:
@@ -128,9 +128,9 @@ class Learner:
         """Everything the future depends on: arrays, and counters as JSON.
 
         The arrays are the parameters under their names, the optimizer's means of the squared
-        gradient as ``v.NAME``, those of the gradient, if any, as ``m.NAME``, and ``rows`` [K],
-        ascending: the rows of the first layer that training has touched. The other rows are as the
-        seed drew them and are left out.
+        gradient as ``v.NAME``, and its means of the gradient, if it has any, as ``m.NAME``. The
+        rows of the first layer that training has touched are listed in ``rows`` [K], ascending.
+        The others are left out, because the seed gives them.
         """
         rows = np.flatnonzero(self._has_memory).astype(np.uint16)
         arrays = {name: w[touched_indices(name, w, rows)] for name, w in self.state.items()}

@@ -93,7 +93,7 @@ def adam_step(
         chosen: [M], the minibatch as indices of `steps`, ascending, so that steps close in time,
             which share inputs, are processed together.
         weights: of the parts of the loss.
-        scales: of Adam's running means.
+        scales: the factors of Adam's running means.
         run_all: from `thread_pool`.
     """
     work = _MinibatchWork(state, steps, chosen, weights, scales)

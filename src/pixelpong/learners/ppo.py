@@ -31,7 +31,7 @@ class PPOLearner(Learner):
     moments = "m.", "v."
 
     def __init__(self, config: Config) -> None:
-        """Begin with the parameters that the seed gives."""
+        """Start with the parameters that the seed gives."""
         super().__init__(config)
         self._streams = np.zeros(config.num_envs, kernels.STREAM)
         # With `workers` set, several runs can share a machine's cores.
@@ -39,7 +39,7 @@ class PPOLearner(Learner):
         self._num_threads = min(workers or count_cores(), count_cores())
 
     def items(self) -> list[Item]:
-        """The next steps of all streams; item i has the streams i, i + `MAX_ITEMS` and so on."""
+        """The next steps of all streams; item i has the streams i, i + `MAX_ITEMS`, and so on."""
         seed, update = self.config.seed, self.progress.update + 1
         opponents, rows = self._opponents(), as_bytes(self._streams)
         return [

@@ -5,7 +5,7 @@ so nothing leaks from one item to the next, and any worker can play any item.
 
 Float addition is not associative. So the gradients of a batch are added in groups of consecutive
 episodes: first the episodes of each group, in order, then the groups. In a large batch, an item is
-a whole group, and only its sum is returned; in a smaller one, an item is one episode, and the
+a whole group, and only its sum is returned. In a smaller one, an item is one episode, and the
 learner adds up the groups. Both do the same additions.
 """
 
@@ -105,7 +105,7 @@ class Worker:
     """Plays items with the network of one algorithm."""
 
     def __init__(self, player: Player, gamma: float) -> None:
-        """Play with a player; gamma is the discount of the classic mode's returns."""
+        """Use a player; `gamma` is the discount of the classic mode's returns."""
         self._player, self._gamma = player, gamma
 
     def play(self, item: Item, params: Params) -> Result:
