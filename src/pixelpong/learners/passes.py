@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,21 +97,14 @@ def adam_step(
         run_all: from `thread_pool`.
     """
     work = _MinibatchWork(state, steps, chosen, weights, scales)
-    gradients = [partial(work.differentiate, piece) for piece in work.pieces_of_steps()]
-    _, *outputs = run_all([work.list_inputs, *gradients])
-    updates = [partial(work.update_inputs, piece) for piece in work.pieces_of_inputs()]
-    squares = sum(run_all(updates))
-    dW2 = np.sum([output.gradient for output in outputs], axis=0)
-    norm = math.sqrt(math.fsum([squares, *work.update_outputs(dW2)]))
-    sums = np.sum([output.loss for output in outputs], axis=0)
-    return LossStats(*(sums / len(chosen)).tolist()), norm
-
-
-class _OutputGradient(NamedTuple):
-    """What some steps contribute to the minibatch, besides the gradients of pre-activations."""
-
-    gradient: NDArray[Any]  # [4, 2H + 1], of the output layer in the kernels' form
-    loss: LossStats  # sums over the steps
+    first_part = [partial(work.differentiate, piece) for piece in work.pieces_of_steps()]
+    _, *results = run_all([work.list_inputs, *first_part])
+    second_part = [partial(work.update_inputs, piece) for piece in work.pieces_of_inputs()]
+    squares = sum(run_all(second_part))
+    gradients, losses = zip(*results, strict=True)
+    output_squares = work.update_outputs(np.sum(gradients, axis=0))
+    means = np.sum(losses, axis=0) / len(chosen)
+    return LossStats(*means.tolist()), math.sqrt(math.fsum([squares, *output_squares]))
 
 
 class _MinibatchWork:
@@ -141,8 +134,11 @@ class _MinibatchWork:
         shares = np.arange(self._num_pieces + 1)
         return _slices(len(self._chosen) * shares // self._num_pieces)
 
-    def differentiate(self, piece: slice) -> _OutputGradient:
-        """For some steps, compute the gradients of the pre-activations and of the output layer."""
+    def differentiate(self, piece: slice) -> tuple[NDArray[Any], LossStats]:
+        """For some steps, compute the gradients of their pre-activations.
+
+        Returns the gradient in the output layer, and the sums of the losses.
+        """
         offsets, chosen, z = self._steps.offsets, self._chosen[piece], self._z[piece]
         kernels.sum_rows(self._W1.w, self._steps.indices, offsets[chosen], offsets[chosen + 1], z)
         columns, dtype = self._outputs.shape[1], z.dtype
@@ -160,7 +156,7 @@ class _MinibatchWork:
             kernels.unshared(NUM_OUTPUTS),
             dW2,
         )
-        return _OutputGradient(dW2, loss)
+        return dW2, loss
 
     def list_inputs(self) -> None:
         """List the inputs that are 1 at any step, and the steps of each; for `update_inputs`."""

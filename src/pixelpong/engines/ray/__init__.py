@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 # Two settings that Ray reads when it is first imported. With the first, a local Ray listens only at
 # the loopback address, as it does by default on desktop systems. With the second, Ray does not
@@ -62,8 +62,9 @@ class _Run:
     items: Sequence[Any]
     params: Any  # Ray's reference to them
     waiting: list[int]  # indices of items that no slot plays, ascending
-    answers: dict[int, _Answer] = field(default_factory=dict)  # by a chunk's first item
-    losses: Counter[int] = field(default_factory=Counter)  # likewise
+    # Chunks that are done, with their results (fewer if they were combined), by the first item.
+    done: dict[int, tuple[range, list[Any]]] = field(default_factory=dict)
+    losses: Counter[int] = field(default_factory=Counter)  # of a chunk, by its first item
 
     def take_chunk(self, most: int) -> range:
         """Take the next waiting items, as many as are consecutive, but not more than `most`."""
@@ -73,13 +74,6 @@ class _Run:
             length += 1
         del self.waiting[:length]
         return range(start, start + length)
-
-
-class _Answer(NamedTuple):
-    """The results of a chunk; fewer than its items if they were combined."""
-
-    chunk: range
-    results: list[Any]
 
 
 @dataclass(eq=False)
@@ -151,14 +145,14 @@ class RayEngine(Engine):
         self._dispatch(run)
         position = 0
         while position < len(items):
-            while position not in run.answers:
+            while position not in run.done:
                 if self._should_stop():
                     raise Interrupted
                 self._cluster.check()
                 self._add_workers()
                 self._poll(run)
                 self._dispatch(run)
-            chunk, results = run.answers.pop(position)
+            chunk, results = run.done.pop(position)
             yield from results
             position = chunk.stop
 
@@ -323,7 +317,7 @@ class RayEngine(Engine):
             if slot.run is run:
                 # Large arrays stay in Ray's memory and are read-only.
                 results = pickle.loads(content, buffers=large)
-                run.answers[slot.chunk.start] = _Answer(slot.chunk, results)
+                run.done[slot.chunk.start] = slot.chunk, results
         slot.has_played = bool(slot.chunk)
         slot.ref, slot.deadline = None, math.inf
 
