@@ -24,7 +24,7 @@ from world import ACCIDENTS, ITEM_TIMEOUT, World
 
 from pixelpong.config import Config
 from pixelpong.engines import Engine
-from pixelpong.engines.ray import RayEngine
+from pixelpong.engines.ray import RayEngine, _Run
 from pixelpong.engines.threads import ThreadEngine
 from pixelpong.errors import Interrupted, WorkerError
 from pixelpong.items import Item
@@ -160,6 +160,15 @@ def test_any_schedule_gives_the_same_result(engine, seeds):
     assert {kind for kind in KINDS[engine] if kind not in text} == set()
     for seed in range(20 if engine == "ray" else 0):
         assert simulate(engine, seed) == stories[seed], "to the letter"
+
+
+def test_a_chunk_has_consecutive_items_and_not_more_than_a_slot_plays():
+    """After a loss, items that another slot plays lie between those that wait."""
+    run = _Run([], None, waiting=[0, 1, 2, 6, 7, 8, 9])
+    assert [run.take_chunk(3), run.take_chunk(2)] == [range(3), range(6, 8)]
+    assert (run.take_chunk(5), run.waiting) == (range(8, 10), [])
+    run.waiting = [0, 2, 3]
+    assert [run.take_chunk(3), run.take_chunk(3)] == [range(1), range(2, 4)]
 
 
 # --- no accident, but a cluster that is slow or that others use too ----------------------------

@@ -392,3 +392,23 @@ def test_a_target_that_was_missed_at_the_end_is_not_recorded_twice(make_fast):
     again, _ = train_and_watch(RunDirectory(run.path))
     assert (again.reason, again.test) == (first.reason, first.test)
     assert list(run.evaluations.read()) == lines
+
+
+def test_an_evaluation_that_no_checkpoint_has_yet_becomes_its_score(make_run, monkeypatch):
+    """Stopped during the evaluation, and the next time killed just after it."""
+    run = make_run(updates=2, evaluate_every=2, evaluate_episodes=2)
+    updates = []
+    for event in training(run, lambda: len(updates) == 2):
+        if isinstance(event, Updated):
+            updates.append(event)
+    assert run.checkpoints.load(2).card["score_of"] == "mean_return_100"
+    with monkeypatch.context() as patch:
+        patch.setattr(session_module.Session, "save", lambda session: None)
+        events = training(RunDirectory(run.path))
+        assert any(isinstance(event, Evaluated) for event in events)
+        events.close()
+    assert run.checkpoints.load(2).card["score_of"] == "mean_return_100"
+    train(RunDirectory(run.path))
+    card = run.checkpoints.load(2).card
+    (evaluation,) = run.evaluations.read()
+    assert (card["score_of"], card["score"]) == ("evaluation", evaluation["ci95"][0])
