@@ -138,13 +138,6 @@ def test_the_best_checkpoint_is_the_one_that_evaluated_best(make_run):
     assert run.checkpoints.find_best() in run.checkpoints.updates()
 
 
-def test_without_evaluations_nothing_is_best_before_a_hundred_episodes(make_run):
-    run = make_run(updates=2, batch_size=60, save_every=1)
-    train(run)
-    scores = [run.checkpoints.load(update).card["score"] for update in (1, 2)]
-    assert scores == [None, list(run.metrics.read())[1]["mean_return_100"]]
-
-
 # --- the target: the return that is expected, when it is tested, and the result ------------------
 
 
@@ -296,31 +289,6 @@ def test_the_new_games_after_a_win_are_other_games_than_those_that_passed_the_te
     assert {(item.seed, item.is_greedy, item.games) for item in played} == {(0, True, 1)}
 
 
-def test_a_steady_agent_is_better_than_one_with_a_higher_mean_and_a_wide_interval(
-    make_run, monkeypatch
-):
-    """The lower end of the interval decides."""
-    returns = {1: [0] * 10, 2: [21] * 6 + [-21] * 4}
-
-    def play_games(engine, params, *, update=0, **more):
-        update = len(list(run.metrics.read()))
-        return [Episode(9, 9, 0.0, 0, (8,) * 21, ends_of(it)) for it in returns[update]]
-
-    def ends_of(value):
-        return (1 if value > 0 else -1,) * abs(value)
-
-    monkeypatch.setattr(session_module, "play_games", play_games)
-    run = make_run(updates=2, evaluate_every=1)
-    train(run)
-    steady, wide = run.evaluations.read()
-    assert (steady["mean_return"], steady["ci95"]) == (0, [0, 0])
-    assert wide["mean_return"] > 4
-    assert wide["ci95"][0] < 0
-    assert run.checkpoints.find_best() == 1
-    scores = [run.checkpoints.load(update).card["score"] for update in (1, 2)]
-    assert scores == [0, wide["ci95"][0]]
-
-
 @pytest.mark.parametrize(("estimate", "is_tried"), [(None, 0), (17.85, 0), (17.95, 1), (18.5, 1)])
 def test_the_target_is_tried_from_a_tenth_below_it(make_fast, monkeypatch, estimate, is_tried):
     """The estimate is of sampled play, and greedy play is better."""
@@ -392,23 +360,3 @@ def test_a_target_that_was_missed_at_the_end_is_not_recorded_twice(make_fast):
     again, _ = train_and_watch(RunDirectory(run.path))
     assert (again.reason, again.test) == (first.reason, first.test)
     assert list(run.evaluations.read()) == lines
-
-
-def test_an_evaluation_that_no_checkpoint_has_yet_becomes_its_score(make_run, monkeypatch):
-    """Stopped during the evaluation, and the next time killed just after it."""
-    run = make_run(updates=2, evaluate_every=2, evaluate_episodes=2)
-    updates = []
-    for event in training(run, lambda: len(updates) == 2):
-        if isinstance(event, Updated):
-            updates.append(event)
-    assert run.checkpoints.load(2).card["score_of"] == "mean_return_100"
-    with monkeypatch.context() as patch:
-        patch.setattr(session_module.Session, "save", lambda session: None)
-        events = training(RunDirectory(run.path))
-        assert any(isinstance(event, Evaluated) for event in events)
-        events.close()
-    assert run.checkpoints.load(2).card["score_of"] == "mean_return_100"
-    train(RunDirectory(run.path))
-    card = run.checkpoints.load(2).card
-    (evaluation,) = run.evaluations.read()
-    assert (card["score_of"], card["score"]) == ("evaluation", evaluation["ci95"][0])
