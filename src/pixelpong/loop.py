@@ -68,7 +68,7 @@ class Ended:
 
     reason: str  # the budget that was reached, an option of `Config`; or ``"interrupted"``
     progress: Progress
-    params_sha256: str  # of the final parameters
+    params_sha256: str  # hash of the final parameters
     test: Evaluation | None  # the last evaluation against the target return, if any
 
 

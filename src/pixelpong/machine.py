@@ -32,7 +32,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def _processor_name() -> str:
-    facts: dict[str, str] = {}  # of the first core
+    facts: dict[str, str] = {}  # about the first core
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines():
             key, _, value = line.partition(":")

@@ -51,7 +51,7 @@ class _Saved(NamedTuple):
     """The newest checkpoint."""
 
     update: int
-    has_evaluation: bool  # its score is that of an evaluation
+    has_evaluation: bool  # whether its score comes from an evaluation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,8 +83,8 @@ class Session:
         self._run, self._began = run, began
         self.config: Config = run.config
         self.learner = make_learner(run.config)
-        self._counts = _Counts()  # its `wall_seconds` are those before this session
-        self._evaluation: Evaluation | None = None  # of the newest parameters
+        self._counts = _Counts()  # with the `wall_seconds` before this session
+        self._evaluation: Evaluation | None = None  # evaluation of the newest parameters
         self._recorded_update: int | None = None  # the last one whose lines are all written
         self._saved: _Saved | None = None  # None if the newest checkpoint is to be saved again
         run.require_writable()
@@ -110,7 +110,7 @@ class Session:
         if self._evaluation and self._saved and not self._saved.has_evaluation:
             self._saved = None  # killed between the evaluation and its checkpoint
         if self._is_new:
-            self.save()  # a run without any checkpoint has lost them, if it is not new
+            self.save()  # from now on, a run without checkpoints has lost them
             self._keep_agent()
 
     @property

@@ -30,7 +30,7 @@ from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng
 
-NUM_FRAMES = 2000  # to compare with ALE, which takes a second
+NUM_FRAMES = 2000  # frames compared with ALE, which takes a second
 WORKER_COUNTS = (1, 2, 3)
 
 
@@ -86,7 +86,7 @@ def compare_ways(
     updates, first_hashes = config.updates, None
     assert updates is not None
     for engine in engines:
-        ways = {}  # by name, the options of each part
+        ways = {}  # options of each part, by name
         for workers in (1,) if engine == "serial" else WORKER_COUNTS:
             ways[number_of(workers, "worker")] = [{"engine": engine, "workers": workers}]
         parts = [{"engine": engine, "workers": 2, "updates": 1 + k} for k in range(updates)]
@@ -113,6 +113,8 @@ def _train_in_parts(
         text = json.dumps([line | {"timing": None} for line in lines])
         return {
             "params_sha256": checkpoint.card["about"]["params_sha256"],
-            "state_sha256": fingerprint(checkpoint.arrays),  # with the optimizer and the streams
+            "state_sha256": fingerprint(
+                checkpoint.arrays
+            ),  # includes the optimizer and the streams
             "lines_sha256": hashlib.sha256(text.encode()).hexdigest(),
         }

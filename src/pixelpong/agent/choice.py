@@ -17,8 +17,8 @@ from pixelpong.run.directory import RunDirectory
 from pixelpong.run.names import LATEST, find_run
 from pixelpong.run.record import Record
 
-NO_AGENT = (BUILTIN, SELF, HALF)  # words for opponents that are not names of agents
-PACKAGE = "package"  # in place of a run's name: the agents in the package
+NO_AGENT = (BUILTIN, SELF, HALF)  # opponents that are not agents with a name
+PACKAGE = "package"  # used like a run's name, for the agents in the package
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,9 @@ class Agents:
             try:
                 agent = Agent.read(path, is_of_run=self.run is not None)
             except CheckpointError as error:
-                if self.run is None or os.path.lexists(path):  # the run has not just removed it
+                if self.run is None or os.path.lexists(
+                    path
+                ):  # not one that the run has just removed
                     problems.append(str(error))
                 continue
             if problems:
@@ -115,7 +117,7 @@ def find_agents(
     if not isinstance(word, str | Path):
         raise ConfigError(on_one_line(f"{word!r} is not an agent. Give a name, a path, or a Run."))
     name, at, named = str(word).rpartition("@")
-    if at and not os.path.exists(word):  # raises no error for a name that is too long
+    if at and not os.path.exists(word):  # `os.path` raises no error for a name that is too long
         word, which = name, named
     is_file = os.path.isfile(word) or str(word).endswith(".safetensors")
     if (is_file or word in SHIPPED) and which not in ("best", word):

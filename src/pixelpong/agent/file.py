@@ -40,8 +40,8 @@ from pixelpong.run.arrays import (
 from pixelpong.run.files import read_file, write_whole
 from pixelpong.schema import Count, Meta, Positive, Return, convert, decode
 
-FILE_LIMIT = 56 << 20  # bytes of a file, which may be untrusted
-MAX_WEIGHTS = 24 << 20  # numbers in its first layer: 209 hidden units of the fast network
+FILE_LIMIT = 56 << 20  # bytes of an untrusted file
+MAX_WEIGHTS = 24 << 20  # numbers in its first layer: the fast network with 209 hidden units
 
 # The agents in the package, the strongest last: one run at four stages.
 SHIPPED = ("beginner", "club", "strong", "champion")
@@ -181,7 +181,7 @@ class _Card:
     """The card of every agent's file, besides the `Protocol`."""
 
     algorithm: Literal["reinforce", "ppo"]
-    shape: Annotated[tuple[Positive, ...], Meta(min_length=2)]  # of the first layer
+    shape: Annotated[tuple[Positive, ...], Meta(min_length=2)]  # shape of the first layer
     about: About
     start: Start | None = None
 

@@ -69,7 +69,7 @@ class ThreadEngine(Engine):
         """
         if time.monotonic() >= self._next_trim:
             self._next_trim = time.monotonic() + TRIM_SECONDS
-            with contextlib.suppress(AttributeError, OSError, TypeError):  # the last: Windows
+            with contextlib.suppress(AttributeError, OSError, TypeError):  # TypeError: Windows
                 ctypes.CDLL(None).malloc_trim(0)
 
 

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from pixelpong.items import Params
 
-EPSILON = 1e-5  # of RMSProp
+EPSILON = 1e-5  # for RMSProp
 ADAM_DECAYS = (0.9, 0.999)  # β₁ and β₂
 ADAM_EPSILON = 1e-5
 

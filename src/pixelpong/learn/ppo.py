@@ -63,9 +63,9 @@ class Minibatch(NamedTuple):
     """What was played in M steps to learn from."""
 
     actions: NDArray[Any]  # [M], indices in `ACTIONS`
-    log_probabilities: NDArray[Any]  # [M], of these actions under the policy that played
+    log_probabilities: NDArray[Any]  # [M], under the policy that played
     advantages: NDArray[Any]  # [M], standardised
-    targets: NDArray[Any]  # [M], R in the formulas
+    targets: NDArray[Any]  # [M], R in the formula
 
 
 class LossWeights(NamedTuple):
@@ -81,9 +81,9 @@ class LossStats(NamedTuple):
 
     loss: float  # the sum of all terms
     value_loss: float  # mean of (v − R)²
-    entropy: float  # of the policy, in nats; ln 3 = 1.099 at most
+    entropy: float  # entropy of the policy, in nats; ln 3 = 1.099 at most
     kl: float  # estimate of KL(played ‖ new), mean of (ρ − 1) − log ρ (Schulman 2020)
-    clip_share: float  # share of the steps whose ratio is clipped, so that their gradient is 0
+    clip_share: float  # share of the steps with a clipped ratio, whose policy gradient is 0
 
 
 def loss_gradient(

@@ -34,7 +34,7 @@ from pixelpong.learn.returns import standardize
 from pixelpong.learners import as_matrix
 
 PIECE = 256  # steps per piece: a few tenths of a millisecond of work
-MAX_PIECES = 16  # of a minibatch; more threads than this are idle
+MAX_PIECES = 16  # pieces of a minibatch; more threads than this are idle
 # The cost of Adam's step on a row of the first layer, relative to adding one row of the gradient.
 _ROW_COST = 12
 
@@ -48,7 +48,7 @@ class Steps:
     # [N], the inputs that are 1 at step 0, then those of step 1 and so on
     indices: NDArray[np.uint16]
     offsets: NDArray[np.int32]  # [T + 1]; step t has ``indices[offsets[t]:offsets[t + 1]]``
-    batch: Minibatch  # of all T steps; the advantages are not standardised yet
+    batch: Minibatch  # all T steps, with advantages that are not standardised yet
 
     def __len__(self) -> int:
         return len(self.batch.actions)

@@ -22,7 +22,7 @@ from pixelpong.learners.passes import Steps, adam_step, thread_pool
 from pixelpong.machine import count_cores
 from pixelpong.seeding import make_rng
 
-MAX_ITEMS = 16  # of a round, for workers to share; even, see `PPOLearner._opponents`
+MAX_ITEMS = 16  # items of a round, for workers to share; even, see `PPOLearner._opponents`
 
 
 class PPOLearner(Learner):

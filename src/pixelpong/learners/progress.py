@@ -25,10 +25,12 @@ class Progress:
     episodes: int = 0
     # As in the originals: 0.99 old + 0.01 new, starting at the first return; None before it.
     running_mean: float | None = None
-    recent_returns: list[float] = field(default_factory=list)  # RETURN_WINDOW, oldest first
-    recent_points: list[int] = field(default_factory=list)  # POINT_WINDOW rewards, oldest first
-    adam_steps: int = 0  # of this attempt
-    opponent: str = BUILTIN  # the option in the last update, for the streams
+    recent_returns: list[float] = field(default_factory=list)  # last RETURN_WINDOW, oldest first
+    recent_points: list[int] = field(
+        default_factory=list
+    )  # last POINT_WINDOW rewards, oldest first
+    adam_steps: int = 0  # optimizer steps in this attempt
+    opponent: str = BUILTIN  # option in the last update, which the streams have played against
 
     def count(
         self,
@@ -57,7 +59,7 @@ class Progress:
                 "mean_return": _mean([episode.episode_return for episode in episodes]),
                 "points_won_share": _mean([reward > 0 for _, reward in points]),
                 "steps_per_point": steps / len(points) if points else None,
-                "entropy": entropy / steps,  # of the policy, in nats
+                "entropy": entropy / steps,  # mean entropy of the policy, in nats
                 "up_share": ups / steps,
             },
         }

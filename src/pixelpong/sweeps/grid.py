@@ -21,9 +21,15 @@ from pixelpong.config.presets import combine
 from pixelpong.errors import ConfigError, expected
 
 MAX_RUNS = 10_000
-MAX_NAME = 100  # letters of a run's name, which is also its folder's
-SAVE_EVERY = 20  # updates, by default: a killed run loses a few seconds
-NOT_SWEPT = ("engine", "workers", "ray_address", "ray_mode", "verbose")  # set by the sweep
+MAX_NAME = 100  # characters in the name of a run and its folder
+SAVE_EVERY = 20  # updates between checkpoints, by default: a killed run loses a few seconds
+NOT_SWEPT = (
+    "engine",
+    "workers",
+    "ray_address",
+    "ray_mode",
+    "verbose",
+)  # options that the sweep sets
 
 
 def read_seeds(words: Iterable[Any]) -> list[int]:

@@ -92,8 +92,8 @@ def sum_up(path: Path) -> dict[str, Any]:
 class Setting:
     """The runs of one configuration, one for each seed."""
 
-    label: str  # the options that differ among the settings; "" if there is one setting
-    config: Config  # with the first seed
+    label: str  # options that differ among the settings; "" if there is only one setting
+    config: Config  # configuration with the first seed
     records: tuple[Record, ...]
 
     @property

@@ -64,7 +64,7 @@ class _Run:
     waiting: list[int]  # indices of items that no slot plays, ascending
     # Chunks that are done, with their results (fewer if they were combined), by the first item.
     done: dict[int, tuple[range, list[Any]]] = field(default_factory=dict)
-    losses: Counter[int] = field(default_factory=Counter)  # of a chunk, by its first item
+    losses: Counter[int] = field(default_factory=Counter)  # losses of a chunk, by its first item
 
     def take_chunk(self, most: int) -> range:
         """Take the next waiting items, as many as are consecutive, but not more than `most`."""
@@ -80,12 +80,12 @@ class _Run:
 class _Slot:
     """An actor, or room for one task at a time, and its current call."""
 
-    size: int  # workers that play in it in parallel
-    asked_at: float  # time at which it was requested
+    size: int  # number of workers that play in parallel
+    requested_at: float  # time on the monotonic clock
     node: str = ""  # id of an actor's node
     actor: Any = None
     pid: int | None = None  # process of its last answer; None before the first one
-    has_played: bool = False  # if so, its workers are made
+    has_played: bool = False  # whether its workers have been made
     ref: Any = None  # Ray's reference to the answer of the current call; None if it is idle
     run: _Run | None = None  # the run of that call
     chunk: range = range(0)  # its items; the first call has none
@@ -119,12 +119,12 @@ class RayEngine(Engine):
         self._config, self._should_stop = config, should_stop
         self._recipe: Any = pickle.dumps((collect_versions(), pickle.dumps((make_worker, combine))))
         self._processor = describe_machine()["processor"]
-        self._free: dict[str, tuple[int, float]] = {}  # CPUs of a node, and since when
+        self._free: dict[str, tuple[int, float]] = {}  # free CPUs of a node, and since when
         self._other_hosts = set[str]()  # hosts with another processor
         self._slots: list[_Slot] = []
         self._next_growth = 0.0  # time of the next check whether the cluster has grown
         self._failure = ""  # reason of the last loss, while no slot is ready
-        self._waits_for, self._waits_since = "", 0.0  # what, while no slot is ready
+        self._waits_for, self._waits_since = "", 0.0  # for what, while no slot is ready
         self._exit = contextlib.ExitStack()
         connection = connected(config.ray_address, config.workers, WHEN_LOST)
         self._cluster = self._exit.enter_context(connection)
@@ -224,7 +224,9 @@ class RayEngine(Engine):
         for slot in self._slots:
             requested[slot.node] += slot.size
         for slot in list(self._slots):
-            is_waiting = slot.node and not slot.is_ready and now - slot.asked_at > SETTLE_SECONDS
+            is_waiting = (
+                slot.node and not slot.is_ready and now - slot.requested_at > SETTLE_SECONDS
+            )
             if is_waiting and used.get(slot.node, 0) < requested[slot.node]:
                 self._slots.remove(slot)
                 slot.end()

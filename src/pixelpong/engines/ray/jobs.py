@@ -19,7 +19,7 @@ from pixelpong.engines.ray.connection import connected, in_one_line, require_ver
 from pixelpong.errors import WorkerError
 from pixelpong.machine import collect_versions, count_cores
 
-RETRIES = 3  # of a task whose process or node died
+RETRIES = 3  # retries of a task whose process or node died
 WHEN_LOST = "everything saved is still there; continue with 'pixelpong sweep FOLDER'"
 Resume = Callable[..., object]
 
