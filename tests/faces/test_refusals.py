@@ -42,7 +42,7 @@ WORDS = [
 ROWS = [
     Row("train --name 'fast-001 '", "the name of a run … 'fast-001 '"),
     Row("train --learning-rate 0", "--learning-rate to be a number from 1e-12 to 10, got 0"),
-    Row("sweep --seeds 5-", "--seeds such as 0-4 or 0,3,7, … got '5-'"),
+    Row("sweep --seeds 5-", "--seeds must be numbers such as 0-4 or 0,3,7, … not '5-'"),
     Row("train --bath-size 3", "'--bath-size' … did you mean --batch-size?"),
     Row("train --engine therads", "'therads'; did you mean threads?"),
     Row("train --batch-size abc", "--batch-size to be a whole number from 1 to 100000, got 'abc'"),
@@ -100,11 +100,15 @@ ROWS = [
                 2,
                 "learning_rate to be a number from 1e-12 to 10, got -1",
             ),
-            ("rows = [1]", 2, "[{hidden = 32}, …], got [1]"),
-            ("seed = [0, -5]", 2, "seeds such as 0-4 or 0,3,7, at most 10,000 of them, got '0,-5'"),
+            ("rows = [1]", 2, "rows must be a list such as [{hidden = 32}, …], not [1]"),
+            ("seed = [0, -5]", 2, "such as 0-4 or 0,3,7, at most 10,000 of them, not '0,-5'"),
             ('engine = "serial"', 2, "engine"),
             ('opponent = ["self", "haf"]', 1, "did you mean half?"),
-            ('seeds = "0-999"\nhidden = [1,2,3,4,5,6,7,8,9,10,11]', 2, "runs, got 11,000"),
+            (
+                'seeds = "0-999"\nhidden = [1,2,3,4,5,6,7,8,9,10,11]',
+                2,
+                "the grid has 11,000 runs, not 1 to 10,000",
+            ),
         )
     ),
     Row("record run --out film.mp4", "pip install … -e '.[video]'", lacks="av"),

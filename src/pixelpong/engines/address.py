@@ -11,7 +11,7 @@ import socket
 import time
 from pathlib import Path
 
-from pixelpong.errors import ConfigError, expected, refusing
+from pixelpong.errors import MAX_GOT, ConfigError, refusing
 
 LOCAL = "local"  # stands for a Ray that this process starts
 CONNECT_SECONDS = 5.0  # time limit for the server to accept and to send something
@@ -54,7 +54,7 @@ def split_address(address: str, name: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise ConfigError(expected(f"{name} to be auto or HOST:PORT", address, "see --help"))
+        raise ConfigError(f"{name} must be auto or HOST:PORT, not {address[:MAX_GOT]}")
     return host, int(port)
 
 

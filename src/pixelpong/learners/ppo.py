@@ -79,7 +79,7 @@ class PPOLearner(Learner):
         # A game has one opponent: if that has changed, the stream starts a new game.
         streams = np.ascontiguousarray(arrays["streams"]).view(kernels.STREAM)[:, 0]
         if not kernels.are_streams(streams):
-            raise ValueError("streams with indices outside their arrays")
+            raise ValueError("its streams have indices outside their arrays")
         self._streams = np.zeros(len(self._streams), kernels.STREAM)
         before, now = self._opponents(self.progress.opponent), self._opponents()
         kept = [k for k in range(min(len(streams), len(now))) if before[k] == now[k]]

@@ -18,7 +18,7 @@ from typing import Any
 
 from pixelpong.config import COMMAND_LINE, OPTIONS, Config, differences
 from pixelpong.config.presets import combine
-from pixelpong.errors import ConfigError, expected
+from pixelpong.errors import MAX_GOT, ConfigError, number_of
 
 MAX_RUNS = 10_000
 MAX_NAME = 100  # characters in the name of a run and its folder
@@ -48,8 +48,8 @@ def read_seeds(words: Iterable[Any]) -> list[int]:
             return list(dict.fromkeys(itertools.chain(*ranges)))
     except (ValueError, OverflowError):
         pass
-    allowed = f"seeds such as 0-4 or 0,3,7, at most {MAX_RUNS:,} of them"
-    raise ConfigError(expected(allowed, repr(text)), options=["seeds"])
+    allowed = f"numbers such as 0-4 or 0,3,7, at most {MAX_RUNS:,} of them"
+    raise ConfigError(f"seeds must be {allowed}, not {text[:MAX_GOT]!r}", options=["seeds"])
 
 
 def make_grid(content: Mapping[str, Any], given: Mapping[str, Any], origin: str) -> list[Config]:
@@ -63,8 +63,8 @@ def make_grid(content: Mapping[str, Any], given: Mapping[str, Any], origin: str)
     }
     rows = axes.pop("rows", [{}])
     if not all(isinstance(row, dict) for row in rows):
-        problem = expected("rows like [{hidden = 32}, …]", rows)
-        raise ConfigError(f"{origin}: {problem}")
+        got = str(rows)[:MAX_GOT]
+        raise ConfigError(f"{origin}: rows must be a list such as [{{hidden = 32}}, …], not {got}")
     if wrong := {*axes, *itertools.chain(*rows)}.intersection(NOT_SWEPT):
         problem = f"{', '.join(sorted(wrong))} cannot be swept"
         advice = "use engine, threads_each and ray_address of the sweep"
@@ -73,8 +73,8 @@ def make_grid(content: Mapping[str, Any], given: Mapping[str, Any], origin: str)
     axes["seed"] = read_seeds(seeds or [0])  # last, so that a setting's seeds are neighbours
     count = math.prod(map(len, (rows, *axes.values())))
     if not 0 < count <= MAX_RUNS:
-        problem = expected(f"a grid of 1 to {MAX_RUNS:,} runs", f"{count:,}")
-        raise ConfigError(f"{origin}: {problem}")
+        problem = f"the grid has {number_of(count, 'run')}, not 1 to {MAX_RUNS:,}"
+        raise ConfigError(f"{origin}: {problem}; change its lists")
     configs = []
     for row, *values in itertools.product(rows, *axes.values()):
         point = {"save_every": SAVE_EVERY} | row | dict(zip(axes, values, strict=True))

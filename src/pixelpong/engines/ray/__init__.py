@@ -288,7 +288,7 @@ class RayEngine(Engine):
         limit = START_SECONDS if reason == "processes" else ROOM_SECONDS
         if now - self._waits_since <= limit:
             return
-        advice = "wait for its other jobs, add nodes or give fewer --workers, then resume"
+        advice = "wait for its other jobs, add nodes or lower --workers, then resume"
         if reason == "a start":
             why = self._failure
         elif reason == "processes":
