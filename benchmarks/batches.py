@@ -1,4 +1,4 @@
-"""Seconds for batches of episodes, beside the figures of Ray's "Learning to Play Pong".
+"""Seconds for batches of episodes, next to those of Ray's "Learning to Play Pong".
 
     python benchmarks/batches.py --engine ray
     python benchmarks/batches.py --engine ray --json > benchmarks/batches.json
@@ -34,7 +34,7 @@ SIZES = (1, 10, 60, 300, 3000)
 
 
 def time_batch(engine: Engine, config: Config, size: int) -> dict[str, Any]:
-    """Seconds and steps of an update of so many episodes."""
+    """Seconds and steps of an update with this many episodes."""
     learner = lab.make_learner(config.updated({"batch_size": size}, "the benchmark"))
     begin = time.perf_counter()
     stats = learner.apply(engine.run(learner.items(), learner.params))

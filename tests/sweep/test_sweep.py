@@ -119,10 +119,10 @@ def test_a_sweep_that_was_stopped_continues_with_what_is_left(in_process, tmp_pa
     train(read_sweep(sweep)[1].run, updates.append, lambda: len(updates) > 2)  # half done
     assert carry_out(sweep) == ["seed-1", "seed-2"]
     evaluations = sweep / "seed-0" / "evaluations.jsonl"
-    judged = json.loads(evaluations.read_bytes())
-    evaluations.write_bytes(b"")  # as if it had been killed while it was judged
+    evaluation = json.loads(evaluations.read_bytes())
+    evaluations.write_bytes(b"")  # as if it had been killed during its evaluation
     assert carry_out(sweep) == ["seed-0"]
-    assert json.loads(evaluations.read_bytes())["returns"] == judged["returns"]
+    assert json.loads(evaluations.read_bytes())["returns"] == evaluation["returns"]
     assert carry_out(sweep) == []
     assert [it["update"] for it in read_sweep(sweep)[1].run.metrics.read()] == [1, 2, 3]
     sum_up(sweep)
