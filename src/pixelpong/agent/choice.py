@@ -132,7 +132,7 @@ def find_agents(
 
 
 def settle_update(word: str, others: Iterable[str] = ()) -> str:
-    """Replace the update in the word for an agent by the one saved: RUN@100 may become RUN@80."""
+    """Replace the update in an agent's name by the closest saved one: RUN@100 may become RUN@80."""
     name, at, _ = word.rpartition("@")
     if not at or os.path.exists(word):
         return word

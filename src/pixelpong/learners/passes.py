@@ -108,7 +108,11 @@ def adam_step(
 
 
 class _MinibatchWork:
-    """The arrays of one optimizer step, and what threads do with pieces of them."""
+    """The work of one optimizer step, in pieces for threads.
+
+    First part: `list_inputs`, and `differentiate` for each piece. Second part: `update_inputs` for
+    each piece, and `update_outputs`.
+    """
 
     def __init__(
         self,

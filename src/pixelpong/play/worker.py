@@ -61,7 +61,7 @@ def groups_of(results: Iterable[Result]) -> Iterator[list[Result]]:
 
 
 def join(results: Iterable[Result]) -> Result:
-    """Join results of games into one; their gradients are added one after the other."""
+    """Join the results of games into one; their gradients are added one after the other."""
     remaining = iter(results)
     first, second = next(remaining), next(remaining, None)
     if second is None:
@@ -129,7 +129,7 @@ class Worker:
 def make_worker(config: Config, opponent: Params | None = None) -> Worker:
     """Make a worker for the algorithm that `config` names, with compiled kernels.
 
-    `opponent` has the parameters of an opposing agent, if any.
+    `opponent` holds the parameters of an opposing agent, if there is one.
     """
     protocol, algorithm = config.protocol, config.algorithm
     # Games of one frame compile all kernels, so that no item has to wait for the compiler. With two

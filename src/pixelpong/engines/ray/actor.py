@@ -22,7 +22,7 @@ class Actor:
     """Plays chunks of items in threads, in a Ray process."""
 
     def __init__(self, recipe: bytes, size: int) -> None:
-        """Keep the pickled `recipe`: the driver's versions, and the pickled maker of a worker."""
+        """Keep the pickled `recipe`: the driver's versions, and how to make a worker."""
         self._recipe, self._size = recipe, size
 
     @functools.cached_property
