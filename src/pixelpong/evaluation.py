@@ -20,8 +20,8 @@ from pixelpong.seeding import make_rng
 # The sequential test of a target return. At each stage (number of greedy games so far, lead), the
 # test gives up if their mean does not exceed the target by the lead. It is passed as soon as
 # `FEWEST` games or more have a mean `ERRORS` standard errors above the target.
-# ``benchmarks/target.py`` simulates it: an agent exactly at the target passes one test in 190, and
-# one run in 90 passes a test while its agent is exactly there.
+# ``benchmarks/target.py`` simulates it: an agent exactly at the target passes one test in 190; of
+# runs whose agent stays exactly there, one in 90 passes some test.
 STAGES = (
     (10, -0.3), (20, 0.0), (40, 0.2), (60, 0.25), (80, 0.3), (120, 0.3), (160, 0.35), (200, 0.4),
 )  # fmt: skip
