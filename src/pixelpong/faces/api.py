@@ -224,19 +224,19 @@ def sweep(
         configs = make_grid(content, options, str(grid or "sweep"))
         settled = {word: settle_opponent(word) for word in {it.opponent for it in configs}}
         configs = [dataclasses.replace(it, opponent=settled[it.opponent]) for it in configs]
-    opening = open_trainer(resume, engine, ray_address, threads_each)
-    with stoppable() as should_stop, opening as trainer:
+    at = open_trainer(resume, engine, ray_address, threads_each)
+    with stoppable() as should_stop, at as place:
         path = path or create_sweep(out, configs)
         left, total = find_left(path), len(read_sweep(path))
         tell(f"{path}: {number_of(total, 'run')}, {len(left)} to train")
         with lock_folder(path):
             number = total - len(left)
-            for run, result in run_jobs(left, trainer, should_stop):
-                if result is None:
+            for run, what in run_jobs(left, place, should_stop):
+                if what is None:
                     number += 1
                     tell(f"{run.name} ({number} of {total}): training")
                 else:
-                    tell(f"{run.name}: {result}")
+                    tell(f"{run.name}: {what}")
             facts, left = sum_up(path), find_left(path)
             facts["resume"] = f"pixelpong sweep {shlex.quote(str(path))}"
             if done := [record for record in read_sweep(path) if record.is_done]:
@@ -244,10 +244,10 @@ def sweep(
                     plots.plot(done, "sweep", path / "sweep.svg")
                 except PixelpongError as error:  # no result depends on it
                     warn(f"no picture: {error}")
-        summary = Result(facts, describe_trainings(facts), exit_code=1 if left else 0)
+        result = Result(facts, describe_trainings(facts), exit_code=1 if left else 0)
         if should_stop() and left:
-            raise Stopped(f"continue with {facts['resume']}", summary)
-    return summary
+            raise Stopped(f"continue with {facts['resume']}", result)
+    return result
 
 
 @checked
