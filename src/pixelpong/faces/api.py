@@ -231,12 +231,12 @@ def sweep(
         tell(f"{path}: {number_of(total, 'run')}, {len(left)} to train")
         with lock_folder(path):
             number = total - len(left)
-            for run, what in run_jobs(left, place, should_stop):
-                if what is None:
+            for run, event in run_jobs(left, place, should_stop):
+                if event is None:
                     number += 1
                     tell(f"{run.name} ({number} of {total}): training")
                 else:
-                    tell(f"{run.name}: {what}")
+                    tell(f"{run.name}: {event}")
             facts, left = sum_up(path), find_left(path)
             facts["resume"] = f"pixelpong sweep {shlex.quote(str(path))}"
             if done := [record for record in read_sweep(path) if record.is_done]:
