@@ -1,4 +1,4 @@
-"""Seconds for batches of episodes, beside the figures of Ray's "Learning to Play Pong".
+"""Seconds for batches of episodes, next to those of Ray's "Learning to Play Pong".
 
     python benchmarks/batches.py --engine ray
     python benchmarks/batches.py --engine ray --json > benchmarks/batches.json
@@ -22,7 +22,7 @@ from pixelpong.config import Config
 from pixelpong.config.presets import load_preset
 from pixelpong.engines import Engine, make_engine
 from pixelpong.machine import collect_versions, count_cores, describe_machine
-from pixelpong.play.worker import GROUP_SIZE, gather
+from pixelpong.play.worker import GROUP_SIZE, combine
 
 RAYS_PAGE = {
     1: "about 1 s on 64 cores",
@@ -34,7 +34,7 @@ SIZES = (1, 10, 60, 300, 3000)
 
 
 def time_batch(engine: Engine, config: Config, size: int) -> dict[str, Any]:
-    """Seconds and steps of an update of so many episodes."""
+    """Seconds and steps of an update with this many episodes."""
     learner = lab.make_learner(config.updated({"batch_size": size}, "the benchmark"))
     begin = time.perf_counter()
     stats = learner.apply(engine.run(learner.items(), learner.params))
@@ -49,7 +49,7 @@ def time_batch(engine: Engine, config: Config, size: int) -> dict[str, Any]:
 def measure(config: Config, sizes: list[int]) -> dict[str, Any]:
     """A row for each batch size, after two batches that start the workers."""
     make_worker = functools.partial(lab.make_worker, config)
-    with contextlib.closing(make_engine(config, make_worker, gather=gather)) as engine:
+    with contextlib.closing(make_engine(config, make_worker, combine=combine)) as engine:
         for _ in range(2):
             time_batch(engine, config, 2 * GROUP_SIZE)
         rows = [time_batch(engine, config, size) for size in sizes]

@@ -27,7 +27,7 @@ from pixelpong.machine import count_cores
 from pixelpong.run.directory import RunDirectory
 from pixelpong.tournaments.games import Player, Rules, find_player
 from pixelpong.tournaments.scripts import SCRIPTS
-from pixelpong.tournaments.tournament import carry_out, summarize
+from pixelpong.tournaments.tournament import play_tournament, summarize
 
 KILOBYTES = {"beginner": 50, "club": 60, "strong": 110, "champion": 745}
 """Of their first layers; all four files are to take less than a megabyte."""
@@ -52,7 +52,7 @@ def write(word: str, name: str, out: Path, episodes: int) -> Player:
 def measure(agents: list[Player], rounds: int, workers: int) -> dict[str, Any]:
     """The tournament of the agents and all scripted players, as in `strengths.json`."""
     players = [*agents, *(find_player(word) for word in (BUILTIN, *SCRIPTS))]
-    played = list(carry_out(players, rounds, Rules(), workers, never))
+    played = list(play_tournament(players, rounds, Rules(), workers, never))
     report = summarize(players, played, rounds, Rules())
     names = [each["name"] for each in report["players"]]
     strengths = {

@@ -43,7 +43,7 @@ from pixelpong.items import DOWN, UP
 from pixelpong.learn.network import backward, forward, init_params
 from pixelpong.learn.reinforce import advantages
 from pixelpong.machine import collect_versions, count_cores, describe_machine
-from pixelpong.play.worker import gather, make_worker
+from pixelpong.play.worker import combine, make_worker
 from pixelpong.processes import Processes
 from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng
@@ -225,7 +225,7 @@ def _prepare_ray(stack: contextlib.ExitStack, num_workers: int, seed: int) -> di
     for mode in ("classic", "fast"):
         session = _new_session(stack, mode, num_workers, seed)
         config = session.config
-        engine = RayEngine(functools.partial(make_worker, config), config, gather=gather)
+        engine = RayEngine(functools.partial(make_worker, config), config, combine=combine)
         stack.enter_context(contextlib.closing(engine))
         measures[f"{mode}_ray"] = functools.partial(measure_training, engine, session)
     return measures

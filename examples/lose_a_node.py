@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pixelpong.config.presets import load_preset
-from pixelpong.engines.ray.connection import kept_here, local_folder
+from pixelpong.engines.ray.connection import kept_local, local_folder
 from pixelpong.loop import Event, Updated, train
 from pixelpong.run.directory import RunDirectory
 
@@ -37,7 +37,7 @@ class LocalCluster:
         self._nodes: list[Any] = []
         with contextlib.ExitStack() as stack:  # ended again if a node does not start
             folder = stack.enter_context(local_folder())
-            stack.enter_context(kept_here(folder))
+            stack.enter_context(kept_local(folder))
             (folder / "ray").mkdir()  # Ray writes the head's address there
             head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": STORE_BYTES}
             self._cluster = Cluster(initialize_head=True, head_node_args=head)

@@ -140,7 +140,7 @@ def ray_cluster() -> Iterator[None]:
     from pixelpong.engines.ray.connection import connected
 
     with workers_find_tests(), connected(None, 2), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pixelpong.engines.ray.PLACE_SECONDS", math.inf)  # on a busy machine
+        patch.setattr("pixelpong.engines.ray.ROOM_SECONDS", math.inf)  # on a busy machine
         yield
 
 

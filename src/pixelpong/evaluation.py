@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,10 +17,11 @@ from pixelpong.items import Episode, Item, Params
 from pixelpong.run.lines import Evaluation
 from pixelpong.seeding import make_rng
 
-# The sequential test of a target return: after so many greedy games, it goes on only if their mean
-# exceeds the target by so much. From `FEWEST` games on it is passed as soon as the mean exceeds the
-# target by `ERRORS` standard errors. ``benchmarks/verdict.py`` simulates it: an agent exactly at
-# the target passes one test in 190, and some test of a whole training in one of 90.
+# The sequential test of a target return. At each stage (number of greedy games so far, lead), the
+# test gives up if their mean does not exceed the target by the lead. It is passed as soon as
+# `FEWEST` games or more have a mean `ERRORS` standard errors above the target.
+# ``benchmarks/target.py`` simulates it: an agent exactly at the target passes one test in 190; of
+# runs whose agent stays exactly there, one in 90 passes some test.
 STAGES = (
     (10, -0.3), (20, 0.0), (40, 0.2), (60, 0.25), (80, 0.3), (120, 0.3), (160, 0.35), (200, 0.4),
 )  # fmt: skip
@@ -44,8 +45,8 @@ def play_games(
 ) -> list[Episode]:
     """Play episodes numbered from `first` with `params`.
 
-    Greedy and sampled play of one seed have the same sticky frames; another `update` or `first`
-    gives others. `tell` is called after each episode with the number of finished ones.
+    With the same seed, greedy and sampled play get the same sticky frames; these change with
+    `update` and `first`. `tell` is called after each episode with the number of finished ones.
     """
     numbers = range(first, first + episodes)
     items = [Item("evaluate", seed, update, number, is_greedy) for number in numbers]
@@ -57,7 +58,7 @@ def play_games(
 
 
 def summarize(returns: Sequence[float], steps: Sequence[int], seed: int) -> Evaluation:
-    """Summarise the returns of episodes; `seed` is that of the interval's bootstrap."""
+    """Summarise the returns of episodes; `seed` seeds the interval's bootstrap."""
     values = np.array(returns)
     return Evaluation(
         mean_return=float(values.mean()),
@@ -70,27 +71,36 @@ def summarize(returns: Sequence[float], steps: Sequence[int], seed: int) -> Eval
 
 def describe_games(played: Sequence[Episode], seed: int) -> Evaluation:
     """Summarise episodes."""
-    return summarize([it.episode_return for it in played], [it.steps for it in played], seed)
+    returns = [episode.episode_return for episode in played]
+    return summarize(returns, [episode.steps for episode in played], seed)
 
 
-def judge(
-    play: Callable[..., list[Episode]], target: float, *, at_once: bool
-) -> tuple[list[Episode], bool]:
-    """Test whether greedy play reaches a target return, see `STAGES`; also return the games.
+class TargetTest(NamedTuple):
+    """A test of a target return."""
 
-    With a weaker rule, a run that tries until it passes would win by luck. `play` takes the
-    arguments episodes and first of `play_games`; `at_once` does not give up before the last stage.
+    played: list[Episode]
+    is_passed: bool
+
+
+def run_target_test(
+    play: Callable[..., list[Episode]], target: float, *, gives_up: bool = True
+) -> TargetTest:
+    """Test whether greedy play reaches a target return, see `STAGES`.
+
+    With a weaker rule, a run that is tested until it passes would win by luck. `play` takes the
+    arguments episodes and first of `play_games`. With `gives_up`, the test ends early if passing
+    has become unlikely.
     """
     played: list[Episode] = []
     for games, lead in STAGES:
         played += play(episodes=games - len(played), first=len(played))
-        returns = np.array([it.episode_return for it in played])
+        returns = np.array([episode.episode_return for episode in played])
         mean, error = returns.mean(), returns.std(ddof=1) / math.sqrt(games)
         if games >= FEWEST and mean - ERRORS * error >= target:
-            return played, True
-        if mean < target + lead and not at_once:
+            return TargetTest(played, is_passed=True)
+        if mean < target + lead and gives_up:
             break
-    return played, False
+    return TargetTest(played, is_passed=False)
 
 
 def bootstrap_interval(
@@ -98,16 +108,16 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """95 % percentile interval of a `statistic`, such as `np.mean`, of `values` [n].
 
-    Its ends agree if all values are equal. Source: Efron (1979).
+    Its ends are the same if all values are equal. Source: Efron (1979).
 
     >>> bootstrap_interval(np.array([3.0, 3.0]), np.random.default_rng(0))
     (3.0, 3.0)
     """
     values = np.asarray(values, np.float64)
-    found: list[float] = []
-    while len(found) < _RESAMPLES:  # in blocks: all at once would take gigabytes for many values
-        rows = min(max(1_000_000 // len(values), 1), _RESAMPLES - len(found))
+    resampled: list[float] = []
+    while len(resampled) < _RESAMPLES:  # in blocks, as many values would take gigabytes at once
+        rows = min(max(1_000_000 // len(values), 1), _RESAMPLES - len(resampled))
         chosen = rng.integers(len(values), size=(rows, len(values)))
-        found += statistic(values[chosen], axis=-1).tolist()
-    low, high = np.percentile(found, [2.5, 97.5])
+        resampled += statistic(values[chosen], axis=-1).tolist()
+    low, high = np.percentile(resampled, [2.5, 97.5])
     return float(low), float(high)

@@ -7,7 +7,7 @@
     (played,) = player.play(lab.Item("train", seed=0, update=1, index=0), params).sides
 
 Most names come from other modules and are documented there. Only the names in `pixelpong` itself
-are promised to stay.
+are guaranteed to stay.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from pixelpong.engines import EngineStats, make_engine, never
 from pixelpong.errors import Interrupted, RunError
 from pixelpong.learners import UpdateStats
 from pixelpong.learners.progress import Progress
-from pixelpong.play.worker import gather, make_worker
+from pixelpong.play.worker import combine, make_worker
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import Evaluation
@@ -31,7 +31,7 @@ from pixelpong.session import opened
 
 @dataclass(frozen=True)
 class Began:
-    """The training starts, or continues from `progress`."""
+    """The run starts, or continues from `progress`."""
 
     run: RunDirectory
     progress: Progress
@@ -56,7 +56,7 @@ class Evaluated:
 
 
 @dataclass(frozen=True)
-class Judging:
+class TestStarted:
     """Games are about to be played to test whether the target return is reached."""
 
     progress: Progress
@@ -64,15 +64,15 @@ class Judging:
 
 @dataclass(frozen=True)
 class Ended:
-    """The training is over; everything is saved."""
+    """Training is over; everything is saved."""
 
     reason: str  # the budget that was reached, an option of `Config`; or ``"interrupted"``
     progress: Progress
-    params_sha256: str  # of the final parameters
-    verdict: Evaluation | None  # the last evaluation against the target return, if any
+    params_sha256: str  # hash of the final parameters
+    test: Evaluation | None  # the last evaluation against the target return, if any
 
 
-Event = Began | Updated | Evaluated | Judging | Ended
+Event = Began | Updated | Evaluated | TestStarted | Ended
 
 
 def training(
@@ -87,9 +87,9 @@ def training(
     """
     config = run.config
     with opened(run, time.monotonic() if began is None else began) as session:
-        learner, progress, verdict = session.learner, session.learner.progress, session.won
+        learner, progress, test = session.learner, session.learner.progress, session.won
         make = functools.partial(make_worker, config, session.opponent)
-        engine = make_engine(config, make, should_stop, gather)
+        engine = make_engine(config, make, should_stop, combine)
         with contextlib.closing(engine):
             try:
                 yield Began(run, progress, session.wall_seconds)
@@ -97,11 +97,11 @@ def training(
                     if session.should_evaluate():
                         yield Evaluated(progress, session.evaluate(engine))
                     reason = "until_return" if session.won else config.reached(progress)
-                    if session.should_confirm(is_last=bool(reason)):
-                        yield Judging(progress)
-                        verdict = session.confirm(engine, is_last=bool(reason))
-                        reason = "until_return" if verdict.is_won else reason
-                        yield Evaluated(progress, verdict)
+                    if session.should_test(is_final=bool(reason)):
+                        yield TestStarted(progress)
+                        test = session.test_target(engine, is_final=bool(reason))
+                        reason = "until_return" if test.is_won else reason
+                        yield Evaluated(progress, test)
                     if session.should_save():
                         session.save()
                     if reason:
@@ -112,14 +112,14 @@ def training(
             except Interrupted:
                 reason = "interrupted"
             except RunError:
-                raise  # the disk has failed, so a checkpoint would fail too
+                raise  # writing failed, so a checkpoint would fail too
             except BaseException:
                 session.save()  # a worker failed, a number is not finite, Ctrl-C in a notebook, …
                 raise
             session.save()
         if reason == "until_return":
             run.checkpoints.thin(progress.update, 1)
-    yield Ended(reason, progress, fingerprint(learner.params), verdict)
+    yield Ended(reason, progress, fingerprint(learner.params), test)
 
 
 def train(

@@ -32,38 +32,38 @@ def describe_machine() -> dict[str, Any]:
 
 
 def _processor_name() -> str:
-    found: dict[str, str] = {}
+    facts: dict[str, str] = {}  # about the first core
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines():
             key, _, value = line.partition(":")
-            found.setdefault(key.strip(), value.strip())
-    details = [f"{key} {found[key]}" for key in ("cpu family", "model", "stepping") if key in found]
-    return ", ".join([found.get("model name", platform.processor()), *details])
+            facts.setdefault(key.strip(), value.strip())
+    details = [f"{key} {facts[key]}" for key in ("cpu family", "model", "stepping") if key in facts]
+    return ", ".join([facts.get("model name", platform.processor()), *details])
 
 
 def count_cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
-    """The number of cores this process may use; `limit` is where a container states its own."""
+    """The number of cores this process may use; `limit` is the file with a container's limit."""
     has_affinity = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-    with contextlib.suppress(OSError, ValueError):  # no control groups, or no limit: "max"
+    with contextlib.suppress(OSError, ValueError):  # no control groups; or "max", no limit
         quota, period = map(int, limit.read_text().split())
         cores = min(cores, round(quota / period))  # 1.9 CPUs keep two threads busy
     return max(1, cores)
 
 
 def is_installed(library: str) -> bool:
-    """Whether a library can be imported; a folder that only has its name is none."""
-    found = importlib.util.find_spec(library)
-    return found is not None and found.origin is not None
+    """Whether a library can be imported; a folder of that name does not count."""
+    spec = importlib.util.find_spec(library)
+    return spec is not None and spec.origin is not None
 
 
-def require(what: str, *libraries: str, extra: str) -> None:
+def require(feature: str, *libraries: str, extra: str) -> None:
     """Raise an error if a library is not installed; it names the `extra` that installs it."""
     for library in libraries:
         if not is_installed(library):
-            raise ConfigError(f"{what} {library}: {how_to_install(extra)}")
+            raise ConfigError(f"{feature} {library}: {how_to_install(extra)}")
 
 
 def how_to_install(extra: str) -> str:
-    """The command that installs an extra, where pixelpong was cloned to."""
+    """The command that installs an extra, to be run in the clone of pixelpong."""
     return f"run pip install -c constraints.txt -e '.[{extra}]' in the clone of pixelpong"

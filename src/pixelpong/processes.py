@@ -19,20 +19,21 @@ NICENESS = 10
 class Processes(ProcessPoolExecutor):
     """Processes that never receive Ctrl-C, and that end with this one, even if it is killed.
 
-    Each has one thread for arithmetic, and a lower priority than a training.
+    Each has one thread for arithmetic, and a lower priority than a process that trains.
     """
 
     def __init__(self, workers: int) -> None:
         """Make a pool whose processes start when they are needed."""
         context = multiprocessing.get_context("spawn")
-        theirs, self._ours = context.Pipe(duplex=False)
-        super().__init__(workers, context, _begin, (theirs,))
+        child_end, self._parent_end = context.Pipe(duplex=False)
+        super().__init__(workers, context, _child_main, (child_end,))
 
     def submit(self, *call: Any, **named: Any) -> Future[Any]:
         """Call a function in one of the processes; a new one starts if all are busy."""
         if not hasattr(signal, "pthread_sigmask"):
             return super().submit(*call, **named)
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # for new processes too
+        # A new process inherits the mask.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             return super().submit(*call, **named)
         finally:
@@ -40,19 +41,19 @@ class Processes(ProcessPoolExecutor):
 
     def kill(self) -> None:
         """Kill the processes; their pending calls fail with `BrokenProcessPool`."""
-        self._ours.close()
+        self._parent_end.close()
         self.shutdown(cancel_futures=True)
 
 
-def _begin(line: Connection) -> None:
-    """In a process of the pool: end when the parent closes its end of `line`, or dies."""
+def _child_main(parent: Connection) -> None:
+    """In a process of the pool: end when the parent closes its end of the connection, or dies."""
 
-    def wait() -> None:
+    def end_with_parent() -> None:
         with contextlib.suppress(EOFError, OSError):
-            line.recv()
+            parent.recv()
         os._exit(1)
 
-    threading.Thread(target=wait, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     threadpool_limits(1)
     if hasattr(os, "nice"):
         os.nice(NICENESS)

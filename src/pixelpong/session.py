@@ -1,4 +1,4 @@
-"""One session of a training: it restores the learner, records every update, saves checkpoints."""
+"""One session of a run: it restores the learner, records every update, and saves checkpoints."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import functools
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from pixelpong.agent.choice import keep_opponent
 from pixelpong.agent.file import Agent, encode_small, is_due
@@ -21,7 +22,7 @@ from pixelpong.errors import (
     refusing,
     warn,
 )
-from pixelpong.evaluation import NEW_GAMES, describe_games, judge, play_games
+from pixelpong.evaluation import NEW_GAMES, describe_games, play_games, run_target_test
 from pixelpong.items import BUILTIN, Episode
 from pixelpong.learners import UpdateStats, make_learner
 from pixelpong.learners.progress import RETURN_WINDOW, Progress
@@ -31,9 +32,10 @@ from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import Evaluation
 from pixelpong.schema import Count, Seconds, convert
 
-# How far below the target the estimate may be, which is of sampled play: greedy play is better.
-LOOK_MARGIN = 0.1
-LOOK_EVERY = 50_000  # steps between two attempts to confirm the target
+# How far the estimate may be below the target for a test to start. The estimate is of sampled play,
+# and greedy play is better.
+TEST_MARGIN = 0.1
+TEST_EVERY = 50_000  # steps between two tests of the target
 
 
 @dataclasses.dataclass
@@ -42,12 +44,19 @@ class _Counts:
 
     wall_seconds: Seconds = 0.0  # total time of the run until then, without breaks
     evaluation_seconds: Seconds = 0.0  # the part spent on evaluations; the rest is training
-    next_confirmation: Count = 0  # steps before which the target is not evaluated again
+    next_confirmation: Count = 0  # steps before which the target is not tested again
+
+
+class _Saved(NamedTuple):
+    """The newest checkpoint."""
+
+    update: int
+    has_evaluation: bool  # whether its score comes from an evaluation
 
 
 @dataclasses.dataclass(frozen=True)
-class _Numbered:
-    """The part of an episode's line that says how many there were."""
+class _EpisodeNumber:
+    """The part of an episode's line that tells how many there were."""
 
     update: Count
     episode: Count
@@ -55,10 +64,9 @@ class _Numbered:
 
 @contextlib.contextmanager
 def opened(run: RunDirectory, began: float) -> Iterator[Session]:
-    """A session, while this process alone writes to the run.
+    """Open a session in which this process alone writes to the run.
 
-    What refuses to be restored is left as it was, to the byte. After that, an error is noted in the
-    run.
+    If the run cannot be restored, every file stays as it was. Later errors are noted in the run.
     """
     with run.lock():
         session = Session(run, began)
@@ -71,39 +79,43 @@ class Session:
     """A learner and its run directory: restores, records and saves."""
 
     def __init__(self, run: RunDirectory, began: float) -> None:
-        """Restore the newest checkpoint, unless the run has not begun; nothing is written yet."""
+        """Restore the newest checkpoint, unless the run is new; nothing is written yet."""
         self._run, self._began = run, began
         self.config: Config = run.config
-        self._saved_update = self._recorded_update = -1
-        self._saved_score_of = ""
-        self._counts = _Counts()  # its `wall_seconds` are those before this session
-        self._evaluation: Evaluation | None = None  # of the newest parameters
         self.learner = make_learner(run.config)
+        self._counts = _Counts()  # with the `wall_seconds` before this session
+        self._evaluation: Evaluation | None = None  # evaluation of the newest parameters
+        self._recorded_update: int | None = None  # the last one whose lines are all written
+        self._saved: _Saved | None = None  # None if the newest checkpoint is to be saved again
         run.require_writable()
-        self._has_begun = run.has_begun
-        if self._has_begun:
-            self._restore(run.checkpoints.load_latest(self._check))
+        self._is_new = not run.has_begun
+        if not self._is_new:
+            checkpoint = run.checkpoints.load_latest(self._check)
+            self._restore_learner(checkpoint)
+            self._counts = convert(checkpoint.card, _Counts)
+            has_evaluation = checkpoint.card["score_of"] == "evaluation"
+            self._saved = _Saved(checkpoint.update, has_evaluation)
         self.opponent = keep_opponent(run)
 
     def begin(self) -> None:
-        """Cut the run back to what was restored, and save what a new run begins with."""
+        """Cut the run back to what was restored; save the initial state of a new run."""
         run, update = self._run, self.learner.progress.update
         if lost := run.cut_back(update):
-            again = f"{number_of(lost, 'update')} will be played again"
-            warn(f"the newest sound checkpoint is that of update {update}; {again}")
+            repeated = f"repeating {number_of(lost, 'update')}"
+            warn(f"resuming from update {update}, the latest intact checkpoint; {repeated}")
         run.write_config(update)
         self._recorded_update = update
-        evaluated = [it for it in run.evaluations.read(Evaluation) if it.update == update]
-        self._evaluation = evaluated[-1] if evaluated else None
-        if self._evaluation and self._saved_score_of != "evaluation":
-            self._saved_update = -1  # killed between the evaluation and its checkpoint
-        if not self._has_begun:
+        evaluations = [line for line in run.evaluations.read(Evaluation) if line.update == update]
+        self._evaluation = evaluations[-1] if evaluations else None
+        if self._evaluation and self._saved and not self._saved.has_evaluation:
+            self._saved = None  # killed between the evaluation and its checkpoint
+        if self._is_new:
             self.save()  # from now on, a run without checkpoints has lost them
             self._keep_agent()
 
     @property
     def wall_seconds(self) -> float:
-        """Total time of the run, without breaks; a clock that jumps back counts for nothing."""
+        """Total time of the run, without breaks; when the clock jumps back, no time has passed."""
         now = time.monotonic()
         self._counts.wall_seconds += max(0.0, now - self._began)
         self._began = now
@@ -114,9 +126,9 @@ class Session:
         self._run.require_ours()
         progress = self.learner.progress
         self._evaluation = None
-        if progress.attempt > stats.figures["attempt"]:
+        if progress.attempt > stats.metrics["attempt"]:
             number = progress.attempt
-            warn(f"too few points won; attempt {number} begins with new parameters")
+            warn(f"too few points won; attempt {number} starts with new parameters")
         first = progress.episodes - len(stats.episodes) + 1
         self._run.episodes.append(
             *(
@@ -132,9 +144,9 @@ class Session:
             "wall_seconds": total,
             "training_seconds": total - self._counts.evaluation_seconds,
         }
-        self._run.metrics.append(progress.line() | stats.figures | {"timing": timing})
+        self._run.metrics.append(progress.line() | stats.metrics | {"timing": timing})
         self._keep_agent()
-        # Only now: a checkpoint of this update would skip an agent that memory did not suffice for.
+        # Last: if memory does not suffice for the agent, no checkpoint of this update skips it.
         self._recorded_update = progress.update
 
     def should_evaluate(self) -> bool:
@@ -144,62 +156,69 @@ class Session:
 
     def evaluate(self, engine: Engine) -> Evaluation:
         """Evaluate the newest parameters and record the result."""
-        played = self._play(engine, self.config.evaluate_episodes)
-        found = describe_games(played, self.config.seed)
-        return self._write_evaluation(found, self.wall_seconds)
+        played = self._play_greedily(engine, self.config.evaluate_episodes)
+        evaluation = describe_games(played, self.config.seed)
+        return self._write_evaluation(evaluation, self.wall_seconds)
 
     @property
     def won(self) -> Evaluation | None:
         """The evaluation by which the newest parameters have passed the test of the target."""
-        found, target = self._evaluation, self.config.until_return
-        if found is None or found.target is None or target is None:
+        evaluation, target = self._evaluation, self.config.until_return
+        if evaluation is None or evaluation.target is None or target is None:
             return None
-        return found if found.is_won and found.target >= target else None
+        return evaluation if evaluation.is_won and evaluation.target >= target else None
 
-    def should_confirm(self, *, is_last: bool) -> bool:
-        """Whether to check the target return: when the estimate comes near it, and at the end."""
+    def should_test(self, *, is_final: bool) -> bool:
+        """Whether to test the target return: when the estimate comes near it, and at the end."""
         target, progress = self.config.until_return, self.learner.progress
         if target is None or progress.update == 0 or self.won:
             return False
         estimate = progress.estimated_return
-        is_promising = estimate is not None and estimate >= target - LOOK_MARGIN
-        return is_last or (is_promising and progress.steps >= self._counts.next_confirmation)
+        is_promising = estimate is not None and estimate >= target - TEST_MARGIN
+        return is_final or (is_promising and progress.steps >= self._counts.next_confirmation)
 
-    def confirm(self, engine: Engine, *, is_last: bool) -> Evaluation:
-        """Test whether the target is reached, and record the result; if `is_last`, to the end.
+    def test_target(self, engine: Engine, *, is_final: bool) -> Evaluation:
+        """Test whether the target is reached, and record the result; the final test never gives up.
 
-        The time of a win is that at which the test is passed. New games then say how the agent
-        plays, because the mean of those that passed the test is too high.
+        The time of a win is the time at which the test is passed. After that, new games measure how
+        well the agent plays, because the mean of the games that passed the test is too high.
         """
         target, progress = self.config.until_return, self.learner.progress
         assert target is not None
-        play = functools.partial(self._play, engine, update=progress.update)
-        played, is_won = judge(play, target, at_once=is_last)
+        play = functools.partial(self._play_greedily, engine, update=progress.update)
+        test = run_target_test(play, target, gives_up=not is_final)
         seconds, seed = self.wall_seconds, self.config.seed
-        found = describe_games(played, seed)
-        if is_won:
-            new = describe_games(play(episodes=NEW_GAMES, first=len(played)), seed)
-            found = dataclasses.replace(
-                new, is_won=True, test_return=found.mean_return, test_games=len(played)
+        evaluation = describe_games(test.played, seed)
+        if test.is_passed:
+            new_games = play(episodes=NEW_GAMES, first=len(test.played))
+            evaluation = dataclasses.replace(
+                describe_games(new_games, seed),
+                is_won=True,
+                test_return=evaluation.mean_return,
+                test_games=len(test.played),
             )
         # A win is tested again if the process dies before it is recorded.
-        self._counts.next_confirmation = progress.steps + (0 if is_won else LOOK_EVERY)
-        return self._write_evaluation(dataclasses.replace(found, target=target), seconds)
+        self._counts.next_confirmation = progress.steps + (0 if test.is_passed else TEST_EVERY)
+        return self._write_evaluation(dataclasses.replace(evaluation, target=target), seconds)
 
     def should_save(self) -> bool:
         """Whether a checkpoint is due: every few updates, and after an evaluation."""
         update = self.learner.progress.update
         is_due = update % self.config.save_every == 0 or self._evaluation is not None
-        return is_due and update != self._saved_update
+        return is_due and not self._is_saved
+
+    @property
+    def _is_saved(self) -> bool:
+        return self._saved is not None and self._saved.update == self.learner.progress.update
 
     def save(self) -> None:
         """Save a checkpoint of the last complete update, unless it is already saved.
 
-        An update that was interrupted, or whose lines could not be written, is not complete: then
+        An update that was interrupted, or whose lines could not be written, is not complete. Then
         nothing is saved, and the previous checkpoint stays valid.
         """
         update = self.learner.progress.update
-        if update == self._saved_update or update != self._recorded_update:
+        if self._is_saved or update != self._recorded_update:
             return
         self._run.require_ours()
         arrays, counters = self.learner.get_state()
@@ -209,7 +228,7 @@ class Session:
         card = {"update": update, "score": score, "score_of": score_of, "progress": counters}
         card |= self._agent().card() | vars(self._counts) | {"wall_seconds": self.wall_seconds}
         self._run.checkpoints.save(Checkpoint(arrays, card))
-        self._saved_update = update
+        self._saved = _Saved(update, score_of == "evaluation")
 
     def _agent(self) -> Agent:
         learner = self.learner
@@ -225,67 +244,67 @@ class Session:
             content = encode_small(self._agent(), self.learner.get_state()[0], has_met_agents)
             self._run.agents.write(update, content)
         except (RunError, NumericsError) as error:
-            warn(f"{error}; the training continues without it")
+            warn(f"{error}; training continues without it")
 
-    def _play(
+    def _play_greedily(
         self, engine: Engine, episodes: int, update: int = 0, first: int = 0
     ) -> list[Episode]:
         """Play greedy episodes, and count the time."""
-        begin, params, seed = self.wall_seconds, self.learner.params, self.config.seed
-        play = functools.partial(play_games, engine, params, seed=seed, is_greedy=True)
+        start, seed = self.wall_seconds, self.config.seed
+        play = functools.partial(play_games, engine, self.learner.params, seed=seed, is_greedy=True)
         try:
             return play(episodes=episodes, update=update, first=first)
         finally:
-            self._counts.evaluation_seconds += self.wall_seconds - begin
+            self._counts.evaluation_seconds += self.wall_seconds - start
 
-    def _write_evaluation(self, found: Evaluation, seconds: float) -> Evaluation:
-        """Record an evaluation, unless a training that was killed since has recorded it."""
+    def _write_evaluation(self, evaluation: Evaluation, seconds: float) -> Evaluation:
+        """Record an evaluation, unless the run already has it from before a restart."""
         self._run.require_ours()
-        update, timing = self.learner.progress.update, {"wall_seconds": seconds}
-        game = self.config.protocol
-        about = game.to_dict() | {"seed": self.config.seed}
-        found = dataclasses.replace(
-            found, update=update, protocol=str(game), timing=timing, about=about
+        protocol = self.config.protocol
+        evaluation = dataclasses.replace(
+            evaluation,
+            update=self.learner.progress.update,
+            protocol=str(protocol),
+            timing={"wall_seconds": seconds},
+            about=protocol.to_dict() | {"seed": self.config.seed},
         )
-        if found != self._evaluation:  # the times do not count
-            self._evaluation = found
-            self._run.evaluations.append(found.to_dict())
-            self._saved_update = -1  # the saved checkpoint has no score yet
+        if evaluation != self._evaluation:  # the times do not count
+            self._evaluation = evaluation
+            self._run.evaluations.append(evaluation.to_dict())
+            self._saved = None  # the saved checkpoint has no score yet
         return self._evaluation
 
     def _check(self, checkpoint: Checkpoint) -> None:
-        """Refuse a checkpoint that has no sense, or is ahead of its lines."""
+        """Refuse a checkpoint that is invalid, or ahead of its lines."""
         card, run = checkpoint.card, self._run
         with refusing(f"cannot use {run.checkpoints.path(checkpoint.update)}", CheckpointError):
             convert(card, _Counts)
-            episodes = convert(card["progress"], Progress).episodes
-        metrics, episode = run.metrics.last(), run.episodes.last(_Numbered)
-        for file, wanted, found in (
-            (run.metrics, checkpoint.update, metrics.update if metrics else 0),
-            (run.episodes, episodes, episode.episode if episode else 0),
-        ):
-            if found < wanted:
-                self._refuse_without_lines(file.path, checkpoint.update)
+            num_episodes = convert(card["progress"], Progress).episodes
+        last_update, last_episode = run.metrics.last(), run.episodes.last(_EpisodeNumber)
+        if (last_update.update if last_update else 0) < checkpoint.update:
+            self._refuse_without_lines(run.metrics.path, checkpoint.update)
+        if (last_episode.episode if last_episode else 0) < num_episodes:
+            self._refuse_without_lines(run.episodes.path, checkpoint.update)
 
     def _refuse_without_lines(self, path: Path, update: int) -> None:
         """Refuse a checkpoint whose lines are lost; and the run, if much would be lost with it."""
         what = f"{path} ends before the checkpoint of update {update}"
-        before = max((it for it in self._run.checkpoints.updates() if it < update), default=0)
-        if update - before > self.config.save_every:
-            raise RunError(f"{what}, and no other is near it; put a copy of the file there.")
+        updates = self._run.checkpoints.updates()
+        previous = max((earlier for earlier in updates if earlier < update), default=0)
+        if update - previous > self.config.save_every:
+            advice = "Restore that file from a copy."
+            raise RunError(f"{what}, and the previous checkpoint is much older. {advice}")
         raise CheckpointError(what)
 
-    def _restore(self, checkpoint: Checkpoint) -> None:
-        card = checkpoint.card
-        self.learner.set_state(checkpoint.arrays, card["progress"])
-        if fingerprint(self.learner.params) != card["about"]["params_sha256"]:
+    def _restore_learner(self, checkpoint: Checkpoint) -> None:
+        self.learner.set_state(checkpoint.arrays, checkpoint.card["progress"])
+        if fingerprint(self.learner.params) != checkpoint.card["about"]["params_sha256"]:
             what = f"The parameters of update {checkpoint.update} have a different SHA-256 here"
-            advice = "with the installed libraries, the seed draws other numbers"
-            raise CheckpointError(f"{what}: {advice}. Use the versions in config.json.")
-        self._counts = convert(card, _Counts)
-        self._saved_update, self._saved_score_of = checkpoint.update, card["score_of"]
+            reason = "with the installed libraries, the seed gives other numbers"
+            raise CheckpointError(f"{what}: {reason}. Use the versions in config.json.")
 
     def _score(self) -> tuple[float | None, str]:
+        """The checkpoint's score, for `Checkpoints.find_best`, and where it comes from."""
         if self._evaluation is not None:
             # The lower end of the interval, so that a few lucky games do not beat many good ones.
             return self._evaluation.ci95[0], "evaluation"

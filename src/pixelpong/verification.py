@@ -1,8 +1,8 @@
 """Checks of two promises on this machine: the game is ALE's, and a seed always gives the same bits.
 
-Frames are played in lock-step with ALE. Then one short training is done in many ways, each in a
-temporary run directory, and the parameters, the optimizer's memory and the recorded lines (without
-times) are compared.
+Frames are played in lock-step with ALE. Then one short run is trained in several ways, each time in
+a temporary directory. Its parameters, the optimizer's memory and the recorded lines, except for
+times, are compared.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng
 
-NUM_FRAMES = 2000  # to compare with ALE, which takes a second
+NUM_FRAMES = 2000  # frames compared with ALE, which takes a second
 WORKER_COUNTS = (1, 2, 3)
 
 
@@ -68,7 +68,7 @@ def load_game(
 def compare_game(
     name: str, seed: int, tell: Callable[[str], None], frames: int = NUM_FRAMES
 ) -> Comparison:
-    """Play a game here and on ALE with three kinds of actions, `frames` of each."""
+    """Play a game here and on ALE in three styles, `frames` frames of each."""
     lockstep = Lockstep(load_game(name, tell), picture_every=1)
     for number, style in enumerate(STYLES):
         lockstep.play(style, frames, make_rng(seed, "play", number))
@@ -83,18 +83,18 @@ def compare_ways(
     Each engine trains without a break, and then stopped and resumed at every update. `Interrupted`
     is raised if `should_stop`, which is called several times a second, returns True.
     """
-    updates, wanted = config.updates, None
+    updates, first_hashes = config.updates, None
     assert updates is not None
     for engine in engines:
-        ways = {}
+        ways = {}  # options of each part, by name
         for workers in (1,) if engine == "serial" else WORKER_COUNTS:
             ways[number_of(workers, "worker")] = [{"engine": engine, "workers": workers}]
-        steps = [{"engine": engine, "workers": 2, "updates": 1 + k} for k in range(updates)]
-        ways["stopped and resumed at every update"] = steps
+        parts = [{"engine": engine, "workers": 2, "updates": 1 + k} for k in range(updates)]
+        ways["stopped and resumed at every update"] = parts
         for name, parts in ways.items():
             hashes = _train_in_parts(config, parts, should_stop)
-            wanted = wanted or hashes
-            yield {"name": f"{engine}, {name}", "is_same": hashes == wanted, **hashes}
+            first_hashes = first_hashes or hashes
+            yield {"name": f"{engine}, {name}", "is_same": hashes == first_hashes, **hashes}
 
 
 def _train_in_parts(
@@ -103,16 +103,18 @@ def _train_in_parts(
     """Train in parts with changed options, each resumed from the previous; return the hashes."""
     with tempfile.TemporaryDirectory(prefix="pixelpong-verify-") as folder:
         path = Path(folder) / "run"
-        for part in parts:
-            step = config.updated(part, "verify")
-            run = RunDirectory(path) if path.exists() else RunDirectory.create(path, step)
-            if train(run.with_config(step), should_stop=should_stop).reason == "interrupted":
+        for options in parts:
+            changed = config.updated(options, "verify")
+            run = RunDirectory(path) if path.exists() else RunDirectory.create(path, changed)
+            if train(run.with_config(changed), should_stop=should_stop).reason == "interrupted":
                 raise Interrupted
         checkpoint = run.checkpoints.load_latest()
         lines = [line for file in (run.metrics, run.episodes) for line in file.read()]
         text = json.dumps([line | {"timing": None} for line in lines])
         return {
             "params_sha256": checkpoint.card["about"]["params_sha256"],
-            "state_sha256": fingerprint(checkpoint.arrays),  # with the optimizer and the streams
+            "state_sha256": fingerprint(
+                checkpoint.arrays
+            ),  # includes the optimizer and the streams
             "lines_sha256": hashlib.sha256(text.encode()).hexdigest(),
         }

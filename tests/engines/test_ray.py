@@ -21,7 +21,7 @@ from waiting import wait_until
 import pixelpong.engines.ray as ray_engine
 from pixelpong.config import Config
 from pixelpong.engines.ray import RayEngine, cluster, connection
-from pixelpong.engines.ray.jobs import connected_tasks
+from pixelpong.engines.ray.jobs import connected_trainer
 from pixelpong.errors import Interrupted, WorkerError
 from pixelpong.loop import train
 from pixelpong.machine import collect_versions
@@ -106,7 +106,7 @@ def test_a_head_elsewhere_may_be_silent_for_a_while_and_one_here_is_gone_at_once
             (True, ConnectionRefusedError("refused"), 1),
         ]:
             answers[:] = [None]
-            end = cluster._End("it", "host:1", is_here=is_here)
+            end = cluster._Link("it", "host:1", is_local=is_here)
             assert not end.is_lost()
             monkeypatch.setattr(end, "close", lambda end=end: setattr(end, "_socket", None))
             assert failures(end, error) == tries
@@ -182,7 +182,7 @@ def test_a_cluster_without_room_is_one_line_and_with_a_little_room_is_used(
             assert list(second.run(range(9), None)) == [(number, None) for number in range(9)]
             assert second.stats.workers == 1
             assert wait_until(lambda: free_cpus(second) == 0)
-            monkeypatch.setattr(ray_engine, "PLACE_SECONDS", 1.0)
+            monkeypatch.setattr(ray_engine, "ROOM_SECONDS", 1.0)
             with closing(RayEngine(EchoWorker, config)) as third:
                 with pytest.raises(WorkerError, match="No worker started within .*: 0 of 2 CPUs"):
                     list(third.run([0], None))
@@ -221,8 +221,8 @@ def test_another_processor_is_one_warning_for_each_machine(ray_cluster, monkeypa
 
 
 def test_a_node_that_does_not_see_the_runs_of_a_sweep_ends_it_with_one_line(ray_cluster, tmp_path):
-    with connected_tasks(print, 1, None) as tasks:
-        job = tasks.begin(tmp_path / "elsewhere")
+    with connected_trainer(print, 1, None) as trainer:
+        job = trainer.start(tmp_path / "elsewhere")
         what = "does not see .*elsewhere: give --out a folder that all nodes share"
         with pytest.raises(WorkerError, match=what):
-            wait_until(lambda: tasks.find_error(job) is not None)
+            wait_until(lambda: trainer.find_error(job) is not None)

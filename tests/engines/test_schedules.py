@@ -24,12 +24,12 @@ from world import ACCIDENTS, ITEM_TIMEOUT, World
 
 from pixelpong.config import Config
 from pixelpong.engines import Engine
-from pixelpong.engines.ray import RayEngine
+from pixelpong.engines.ray import RayEngine, _Run
 from pixelpong.engines.threads import ThreadEngine
 from pixelpong.errors import Interrupted, WorkerError
 from pixelpong.items import Item
 from pixelpong.learners import make_learner
-from pixelpong.play.worker import gather
+from pixelpong.play.worker import combine
 from pixelpong.run.arrays import fingerprint
 
 pytestmark = promise("any engine")
@@ -45,7 +45,7 @@ class Training:
     def update(self, engine) -> None:
         asked = self.learner.items(), self.learner.params
         stats = self.learner.apply(engine.run(*asked))
-        line = self.learner.progress.line() | stats.figures
+        line = self.learner.progress.line() | stats.metrics
         episodes = [episode.line() for episode in stats.episodes]
         self._lines.append(json.dumps([line, episodes]))
 
@@ -104,7 +104,7 @@ def make_rays(mode: str, world: World):
     kind = world.rng.choice(("actors", "tasks"))
     make = functools.partial(recorded_worker, mode)
     config = Config(workers=workers, worker_timeout=ITEM_TIMEOUT, ray_mode=kind)
-    return lambda: RayEngine(make, config, lambda: world.happens(0.01), gather)
+    return lambda: RayEngine(make, config, lambda: world.happens(0.01), combine)
 
 
 class NervousWorker:
@@ -162,6 +162,15 @@ def test_any_schedule_gives_the_same_result(engine, seeds):
         assert simulate(engine, seed) == stories[seed], "to the letter"
 
 
+def test_a_chunk_has_consecutive_items_and_not_more_than_a_slot_plays():
+    """After a loss, items that another slot plays lie between those that wait."""
+    run = _Run([], None, waiting=[0, 1, 2, 6, 7, 8, 9])
+    assert [run.take_chunk(3), run.take_chunk(2)] == [range(3), range(6, 8)]
+    assert (run.take_chunk(5), run.waiting) == (range(8, 10), [])
+    run.waiting = [0, 2, 3]
+    assert [run.take_chunk(3), run.take_chunk(3)] == [range(1), range(2, 4)]
+
+
 # --- no accident, but a cluster that is slow or that others use too ----------------------------
 
 
@@ -190,7 +199,7 @@ def train_on(
     try:
         with simulated_ray(world, cores) as cluster:
             cluster.occupy(occupied, 0.1 if is_left_soon else math.inf)
-            with closing(RayEngine(make, Config(ray_mode=kind), gather=gather)) as engine:
+            with closing(RayEngine(make, Config(ray_mode=kind), combine=combine)) as engine:
                 cluster.occupy(taken_late)  # what the driver knows is a second old
                 while not training.is_done():
                     training.update(engine)

@@ -253,7 +253,7 @@ def test_a_training_draws_itself_anew_in_a_resized_terminal_and_ctrl_c_saves(tmp
 def stats_of(seconds):
     """Of an update that took so long, a third of it to learn."""
     times = {"play_seconds": 9.0, "rollout_seconds": 2 * seconds / 3, "learn_seconds": seconds / 3}
-    return UpdateStats(episodes=(), running_means=(), steps=1000, figures={}, **times)
+    return UpdateStats(episodes=(), running_means=(), steps=1000, metrics={}, **times)
 
 
 def test_the_time_left_at_most_is_that_of_the_budget_which_runs_out_first():

@@ -37,7 +37,7 @@ def test_an_attempt_that_is_behind_is_given_up_and_only_then():
         results = play(learner)
         if update == 4:  # it is ahead when the second attempt is looked at
             learner.progress.recent_points.extend([1] * 1000)
-        attempts.append(learner.apply(results).figures["attempt"])
+        attempts.append(learner.apply(results).metrics["attempt"])
         points.append(len(learner.progress.recent_points))
         assert begins(learner, 2) == (update == 2)
         if update == 2:
@@ -50,7 +50,7 @@ def test_an_attempt_that_is_behind_is_given_up_and_only_then():
         other.apply(play(other))
     assert begins(other, 3), "a restored one counts on: without those points it is given up too"
     never = make_learner(small(anneal_from=0.5))
-    assert {never.apply(play(never)).figures["attempt"] for _ in range(5)} == {1}
+    assert {never.apply(play(never)).metrics["attempt"] for _ in range(5)} == {1}
 
 
 @pytest.mark.parametrize(("limit", "attempts"), [(209, [2, 3]), (210, [2, 3]), (211, [1, 2])])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
@@ -16,8 +15,9 @@ from pixelpong import kernels
 from pixelpong.atari.palette import PALETTE
 from pixelpong.env.preprocess import preprocess
 from pixelpong.items import DOWN, NUM_PIXELS, STAY, UP, Played
+from pixelpong.kernels.optimizer import AdamArrays
 from pixelpong.learn import gated, network, reinforce
-from pixelpong.learn.optimizer import ADAM_DECAYS, adam, rmsprop
+from pixelpong.learn.optimizer import adam, adam_scales, rmsprop
 from pixelpong.learn.ppo import LossWeights, log_softmax, loss_gradient
 from pixelpong.play.networks import NETS, PlainNetwork
 
@@ -113,8 +113,7 @@ def step_by_adam(rng, dtype, size, hidden):
     wanted = adam(w, g, m, v, rate, step)
     rows = rng.permutation(size)[: rng.integers(0, size + 1)].astype(np.uint16)
     ours, squares = [array.copy() for array in (w, m, v)], np.full(hidden, np.nan, dtype)
-    scales = np.array([rate / (1 - ADAM_DECAYS[0] ** step), 1 / (1 - ADAM_DECAYS[1] ** step)])
-    kernels.adam_rows(ours[0], g[rows], ours[1], ours[2], rows, scales, squares)
+    kernels.adam_rows(AdamArrays(*ours), g[rows], rows, adam_scales(rate, int(step)), squares)
     wanted_squares = (g[rows].astype(float) ** 2).sum(axis=0)
     np.testing.assert_allclose(squares, wanted_squares, rtol=TOLERANCE[dtype])
     others = np.setdiff1d(np.arange(size), rows)
@@ -131,13 +130,13 @@ def add_rows_of_inputs(rng, dtype, size, hidden):
     kernels.sum_rows(W1.astype(dtype), indices, offsets[:-1], offsets[1:], totals)
     yield totals, (x @ W1).astype(dtype)
     chosen = np.sort(rng.permutation(size)[: rng.integers(1, size + 1)])
-    rows, numbers = (np.full(length, 999, np.uint16) for length in (x.shape[1], len(indices)))
-    place, starts = (np.full(x.shape[1] + more, -1, np.int32) for more in (0, 1))
-    count = kernels.list_steps(indices, offsets, chosen, place, rows, starts, numbers)
-    assert rows[:count].tolist() == np.flatnonzero(x[chosen].any(axis=0)).tolist()
-    found = np.split(numbers[: starts[count]], starts[1:count])
-    for row, steps in zip(rows[:count], found, strict=bool(count)):
-        assert steps.tolist() == np.flatnonzero(x[chosen, row]).tolist()
+    inputs, positions = (np.full(length, 999, np.uint16) for length in (x.shape[1], len(indices)))
+    slots, starts = (np.full(x.shape[1] + more, -1, np.int32) for more in (0, 1))
+    count = kernels.list_steps(indices, offsets, chosen, slots, inputs, starts, positions)
+    assert inputs[:count].tolist() == np.flatnonzero(x[chosen].any(axis=0)).tolist()
+    lists = np.split(positions[: starts[count]], starts[1:count])
+    for index, steps in zip(inputs[:count], lists, strict=bool(count)):
+        assert steps.tolist() == np.flatnonzero(x[chosen, index]).tolist()
     assert starts[count] == x[chosen].sum()
 
 
@@ -153,16 +152,14 @@ def differentiate(rng, dtype, size, hidden):
     grads = gated.backward(unit, np.eye(size, dtype=dtype), z, wanted_dy.astype(dtype))
     W2, dW2 = output_layer(params), np.full((4, 2 * hidden + 1), np.nan, dtype)
     h = np.ones((2, 2 * hidden + 1), dtype)
-    played = np.column_stack([*dataclasses.astuple(batch)])
-    numbers, sums = np.array([*dataclasses.astuple(weights), size]), np.full(5, np.nan)
     flat = z.reshape(size, -1).copy()
-    kernels.differentiate(W2, flat, played, numbers, h, np.zeros(4), dW2, sums)
+    sums = kernels.differentiate(W2, flat, batch, weights, size, h, np.zeros(4), dW2)
     if is_near_a_kink(y, batch, weights):
         return  # rounding decides on which side
     yield flat, grads["W1"].reshape(size, -1)
     yield dW2, output_layer(grads)
     close = {"rtol": 100 * TOLERANCE[dtype], "atol": TOLERANCE[dtype]}
-    np.testing.assert_allclose(sums / size, dataclasses.astuple(wanted), **close)
+    np.testing.assert_allclose(np.divide(sums, size), wanted, **close)
 
 
 def output_layer(params):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import json
 
 import numpy as np
@@ -22,7 +23,7 @@ from pixelpong.learn.ppo import LossWeights, Minibatch, generalized_advantages, 
 from pixelpong.learn.returns import standardize
 from pixelpong.learners import make_learner
 from pixelpong.learners.progress import Progress
-from pixelpong.play.worker import gather, make_worker
+from pixelpong.play.worker import combine, make_worker
 from pixelpong.run.arrays import fingerprint
 from pixelpong.schema import convert
 from pixelpong.seeding import make_rng
@@ -88,22 +89,22 @@ def test_the_state_of_another_network_is_refused(config, what):
         make_learner(config).set_state(*state)
 
 
-def rmsprop_update(config, own, results, number=1):
+def rmsprop_update(config, state, results, number=1):
     """One step of RMSProp on the sum over the batch, whatever its number."""
-    params = {name: own[name] for name in ("W1", "W2")}
+    params = {name: state[name] for name in ("W1", "W2")}
     total = {name: np.zeros_like(w) for name, w in params.items()}
     for result in results:
         total["W1"][result.grads.rows.astype(int)] += result.grads.W1
         total["W2"] += result.grads.W2
-    moments = {name: own[f"v.{name}"] for name in params}
+    moments = {name: state[f"v.{name}"] for name in params}
     params, moments = rmsprop(params, total, moments, config.learning_rate, config.decay_rate)
     norm = np.sqrt(sum(float((g.astype(float) ** 2).sum()) for g in total.values()))
     return params | {f"v.{name}": v for name, v in moments.items()}, norm
 
 
-def ppo_update(config, own, results, number=1):
+def ppo_update(config, state, results, number=1):
     """All passes over a round: dense observations, no slices, no kernels."""
-    own, sides = dict(own), [result.sides[0] for result in results]
+    state, sides = dict(state), [result.sides[0] for result in results]
     x = np.zeros((config.num_steps * len(sides), NUM_INPUTS))
     # The last entry of a stream, a value alone, has no inputs.
     seen = [part for side in sides for part in np.split(side.indices, side.offsets[1:-2])]
@@ -122,23 +123,23 @@ def ppo_update(config, own, results, number=1):
     for _ in range(config.update_epochs):
         for chosen in np.array_split(rng.permutation(len(x)), config.num_minibatches):
             step += 1
-            y, z = gated.forward(own, x[chosen])
+            y, z = gated.forward(state, x[chosen])
             batch = Minibatch(
                 actions[chosen], logs[chosen], standardize(advantages.ravel()[chosen]),
                 targets[chosen],
             )  # fmt: skip
-            grads = gated.backward(own, x[chosen], z, loss_gradient(y, batch, weights)[0])
+            grads = gated.backward(state, x[chosen], z, loss_gradient(y, batch, weights)[0])
             norms.append(np.sqrt(sum(float((g**2).sum()) for g in grads.values())))
             touched = x[chosen].any(axis=0)
             for name, g in grads.items():
                 names = name, f"m.{name}", f"v.{name}"
-                old = [own[each] for each in names]
+                old = [state[each] for each in names]
                 new = adam(old[0], g, *old[1:], config.learning_rate, step)
                 if name == "W1":  # rows that no chosen step has seen stay as they are
                     pairs = zip(new, old, strict=True)
                     new = [np.where(touched[:, None, None], now, was) for now, was in pairs]
-                own |= dict(zip(names, new, strict=True))
-    return own, np.mean(norms)
+                state |= dict(zip(names, new, strict=True))
+    return state, np.mean(norms)
 
 
 @pytest.mark.slow
@@ -149,16 +150,16 @@ def test_an_update_is_what_the_definitions_say_and_so_is_the_next(mode, config, 
     close = {"classic": (2e-6, 1e-7), "fast": (1e-9, 1e-11)}[mode]
     for number in (1, 2):
         results, before = play(learner), learner.progress.steps
-        own = {name: array.copy() for name, array in learner.own.items()}
-        wanted, norm = update(config, own, results, number)
+        state = {name: array.copy() for name, array in learner.state.items()}
+        wanted, norm = update(config, state, results, number)
         stats = learner.apply(results)
-        assert sorted(learner.own) == sorted(wanted)
+        assert sorted(learner.state) == sorted(wanted)
         for name, w in wanted.items():
-            np.testing.assert_allclose(learner.own[name], w, *close, err_msg=name)
-        assert stats.figures["grad_norm"] == pytest.approx(norm, rel=1e-5)
+            np.testing.assert_allclose(learner.state[name], w, *close, err_msg=name)
+        assert stats.metrics["grad_norm"] == pytest.approx(norm, rel=1e-5)
         assert stats.steps == learner.progress.steps - before > 200
         if mode == "fast":
-            assert {"kl", "clip_share", "value_loss", "learning_rate"} <= set(stats.figures)
+            assert {"kl", "clip_share", "value_loss", "learning_rate"} <= set(stats.metrics)
             assert any(result.sides[0].steps["reward"].any() for result in results)
 
 
@@ -175,13 +176,13 @@ def test_the_metrics_of_an_update_are_those_of_what_was_played(mode, config):
         played = np.concatenate([side[:, :-1].ravel() for side in sides])
         steps, ups, entropy = len(played), (played["action"] == 1).sum(), played["entropy"].sum()
         rewards = played["reward"][played["reward"] != 0].tolist()
-    figures = learner.apply(results).figures
-    assert 0.2 < figures["up_share"] == pytest.approx(ups / steps) != 0.5
-    assert figures["entropy"] == pytest.approx(entropy / steps)
-    assert figures["steps_per_point"] == pytest.approx(steps / len(rewards))
-    assert figures["points_won_share"] == pytest.approx(np.mean(np.array(rewards) > 0))
+    metrics = learner.apply(results).metrics
+    assert 0.2 < metrics["up_share"] == pytest.approx(ups / steps) != 0.5
+    assert metrics["entropy"] == pytest.approx(entropy / steps)
+    assert metrics["steps_per_point"] == pytest.approx(steps / len(rewards))
+    assert metrics["points_won_share"] == pytest.approx(np.mean(np.array(rewards) > 0))
     returns = [it.episode_return for it in episodes]
-    assert figures["mean_return"] == (pytest.approx(np.mean(returns)) if returns else None)
+    assert metrics["mean_return"] == (pytest.approx(np.mean(returns)) if returns else None)
 
 
 # --- the classic mode ---------------------------------------------------------------------------
@@ -198,32 +199,28 @@ def test_groups_as_items_give_the_bits_of_single_episodes(monkeypatch):
 
 
 def test_gradients_that_are_added_up_before_they_travel_give_the_same_bits():
-    """Chunks that begin a group, end one, reach over two, and have a gap."""
+    """Chunks that begin a group, end one, and reach over two."""
     one, two = (make_learner(small("classic", batch_size=45, hidden=5)) for _ in range(2))
     items, results = two.items(), play(two)
     one.apply(results)
-    chunks = [*range(5), *range(12, 30)], [*range(5, 12), *range(30, 45)]
-    found, empty = {}, []
-    for chunk in chunks:
-        played = iter([results[place] for place in chunk])
-        gathered = gather([items[place] for place in chunk], played)
-        found.update(zip(chunk, gathered, strict=True))
-        empty.append(sum(each.grads is None for each in gathered))
-    assert empty == [9, 4]  # games 20 to 29 and 40 to 44 are two sums; with a gap there is none
-    two.apply(found[place] for place in range(45))
+    chunks = [slice(5), slice(5, 12), slice(12, 30), slice(30, 45)]
+    combined = [combine(items[chunk], iter(results[chunk])) for chunk in chunks]
+    numbers = [[len(result.episodes) for result in chunk] for chunk in combined]
+    assert numbers == [[5], [1] * 7, [1] * 8 + [10], [1] * 10 + [5]]
+    two.apply(itertools.chain(*combined))
     assert bits(one) == bits(two)
 
 
 def test_a_mean_square_decays_where_a_batch_has_no_gradient_too():
     """A single game after a batch of 20."""
     learner = learn(small("classic", batch_size=20, decay_rate=0.9))
-    results, before = play(learner)[:1], learner.own["v.W1"].copy()
+    results, before = play(learner)[:1], learner.state["v.W1"].copy()
     learner.apply(results)
     touched = results[0].grads.rows
     others = np.setdiff1d(np.flatnonzero(before.any(axis=1)), touched)
     assert len(others) > 5
     wanted = np.float32(0.9) * before[others]
-    np.testing.assert_allclose(learner.own["v.W1"][others], wanted, rtol=1e-6)
+    np.testing.assert_allclose(learner.state["v.W1"][others], wanted, rtol=1e-6)
 
 
 def test_running_mean_is_the_originals():
@@ -247,7 +244,7 @@ def test_running_mean_is_the_originals():
 def test_the_rate_falls_with_the_share_of_points_lost(won, lost, rate):
     learner = make_learner(small("fast", anneal_from=0.6, learning_rate=2e-3))
     learner.progress.recent_points.extend([1] * won + [-1] * lost)
-    assert learner.apply(play(learner)).figures["learning_rate"] == pytest.approx(rate)
+    assert learner.apply(play(learner)).metrics["learning_rate"] == pytest.approx(rate)
 
 
 @pytest.mark.parametrize(
@@ -284,19 +281,19 @@ def test_how_many_threads_there_are_and_who_does_a_piece_when_changes_no_bit(mon
 
     @contextlib.contextmanager
     def shuffled(num_threads):
-        def share(calls):
+        def run_all(calls):
             most.append(len(calls))
-            done = {place: calls[place]() for place in rng.permutation(len(calls)).tolist()}
-            return [done[place] for place in range(len(calls))]
+            done = {index: calls[index]() for index in rng.permutation(len(calls)).tolist()}
+            return [done[index] for index in range(len(calls))]
 
-        yield share
+        yield run_all
 
     for cores in (1, 2, 5, 40, None):
         if cores is None:
-            monkeypatch.setattr("pixelpong.learners.ppo.sharing", shuffled)
+            monkeypatch.setattr("pixelpong.learners.ppo.thread_pool", shuffled)
         monkeypatch.setattr("pixelpong.learners.ppo.count_cores", lambda cores=cores: cores or 1)
         learner = learn(small("fast", hidden=33, dtype="float32"))
-        norm = learner.apply(play(learner)).figures["grad_norm"]
+        norm = learner.apply(play(learner)).metrics["grad_norm"]
         found.append((norm, *bits(learner)))
     assert all(each == found[0] for each in found)
     assert max(most) >= 5
@@ -333,11 +330,11 @@ def test_learning_rate_entropy_bonus_and_lambda_are_annealed_together(changes, c
     learner = make_learner(config)
     for name, value in counts.items():
         setattr(learner.progress, name, value)
-    results, own = play(learner), {name: array.copy() for name, array in learner.own.items()}
-    wanted, _ = ppo_update(config.updated(now, "test"), own, results)
+    results, state = play(learner), {name: array.copy() for name, array in learner.state.items()}
+    wanted, _ = ppo_update(config.updated(now, "test"), state, results)
     learner.apply(results)
     for name, w in wanted.items():
-        np.testing.assert_allclose(learner.own[name], w, 1e-9, 1e-11, err_msg=name)
+        np.testing.assert_allclose(learner.state[name], w, 1e-9, 1e-11, err_msg=name)
 
 
 @pytest.mark.parametrize(
@@ -347,7 +344,7 @@ def test_with_anneal_steps_the_rate_falls_with_the_steps_whatever_is_won(steps, 
     learner = make_learner(small("fast", anneal_steps=1000, learning_rate=2e-3))
     learner.progress.steps, learner.progress.frames = steps, 4 * steps
     learner.progress.recent_points.extend([1] * 12)
-    assert learner.apply(play(learner)).figures["learning_rate"] == pytest.approx(rate, abs=1e-12)
+    assert learner.apply(play(learner)).metrics["learning_rate"] == pytest.approx(rate, abs=1e-12)
 
 
 def test_only_points_and_games_against_the_builtin_opponent_tell_how_strong_it_is():
@@ -358,4 +355,4 @@ def test_only_points_and_games_against_the_builtin_opponent_tell_how_strong_it_i
     stats = progress.count([Result(tuple(games), 80, 0.0)], [("self", 1), (BUILTIN, -1)], 20, 9, 9)
     assert (progress.recent_points, progress.recent_returns) == ([-1], [-21])
     assert (progress.running_mean, progress.mean_return_100, progress.episodes) == (-21, -21, 2)
-    assert stats["figures"]["points_won_share"] == 0.5, "of all"
+    assert stats["metrics"]["points_won_share"] == 0.5, "of all"

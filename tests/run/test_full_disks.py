@@ -115,7 +115,7 @@ def test_without_a_place_for_agents_the_training_goes_on(
     said = capsys.readouterr().err.splitlines()
     assert sum(word in line for line in said) > 3
     for line in said:
-        assert (word in line) == line.endswith("; the training continues without it")
+        assert (word in line) == line.endswith("; training continues without it")
     assert result_of(run) == result_of(whole)
 
 

@@ -82,7 +82,7 @@ def test_a_run_whose_checkpoints_cannot_be_used(run, capsys):
 def test_libraries_that_draw_other_numbers(run, monkeypatch):
     real = learners.draw_params
     monkeypatch.setattr(learners, "draw_params", lambda *a: real(*a[:3], a[3] + 1, a[4]))
-    says = "with the installed libraries, the seed draws other numbers. Use the versions in config"
+    says = "with the installed libraries, the seed gives other numbers. Use the versions in config"
     check_refusal(run, lambda: resume(run), says)
 
 
@@ -92,7 +92,7 @@ def test_lines_that_are_lost_far_beyond_what_a_crash_costs(run, name, capsys):
     run.checkpoints.remove([10])
     content = (run.path / name).read_bytes()
     (run.path / name).write_bytes(content[: len(content) // 2])
-    says = f"{name} ends before the checkpoint of update 12, and no other is near it; put a copy"
+    says = f"{name} ends before the checkpoint of update 12, and the previous checkpoint is much"
     check_refusal(run, lambda: resume(run), says)
 
 

@@ -26,7 +26,7 @@ from toys import toy_config
 from world import ITEM_TIMEOUT, World
 
 from pixelpong.engines import ray as engine
-from pixelpong.engines.ray import connection
+from pixelpong.engines.ray import actor, connection
 from pixelpong.play.worker import make_worker
 
 exceptions = engine.exceptions
@@ -150,7 +150,7 @@ class Doer:
     def _do(self, call: Call) -> None:
         pid, before = self.pid, self._world.perf_counter()
         if self.wanted is None and self._world.rng.random() < 0.3:
-            engine._own_actor.cache_clear()  # a process that has not played yet
+            actor.actor_of_process.cache_clear()  # a process that has not played yet
         value = call.action(self._instance)
         seconds = self._world.perf_counter() - before
         is_in_danger = seconds > 0 or self._world.happens(0.5)
@@ -216,7 +216,7 @@ class Cluster:
     def remote(self, *args: Any) -> Call:
         """Call a task."""
         doer = Doer(self, {"num_cpus": 1, "scheduling_strategy": "SPREAD"}, lambda: None)
-        ref = doer.ask(lambda _: engine.play_in_task(*_values(args)))
+        ref = doer.ask(lambda _: actor.play_in_task(*_values(args)))
         self._tasks[ref] = doer
         return ref
 
@@ -269,12 +269,12 @@ class Cluster:
         self.seat()
 
     def _make_actor(self, options: dict[str, Any], *args: Any) -> Doer:
-        doer = Doer(self, options, functools.partial(engine.Actor, *args))
+        doer = Doer(self, options, functools.partial(actor.Actor, *args))
 
         def play(*args: Any) -> Call:
-            return doer.ask(lambda instance: instance.play(*_values(args)))
+            return doer.ask(lambda instance: instance.play_chunk(*_values(args)))
 
-        doer.play = SimpleNamespace(remote=play)
+        doer.play_chunk = SimpleNamespace(remote=play)
         return doer
 
     def _make_node(self) -> Node:
@@ -355,12 +355,13 @@ def simulated_ray(world: World, cores: Sequence[int] | None = None) -> Iterator[
     """While inside, `RayEngine` lives in `world`, on nodes with some cores or with these."""
     cluster = Cluster(world, world.rng.randint(1, 4) if cores is None else 0)
     cluster.add(cores or ())
-    engine._own_actor.cache_clear()
+    actor.actor_of_process.cache_clear()
     with (
         patch.multiple(engine, ray=cluster, time=world),
         patch.object(engine, "connected", lambda *_: nullcontext(View(cluster))),
         patch.multiple(engine, _Actor=cluster, _task=cluster, describe_machine=_describe_machine),
-        patch.multiple(engine, threadpool_limits=lambda limits: None, ThreadEngine=one_thread),
+        patch.multiple(actor, threadpool_limits=lambda limits: None, ThreadEngine=one_thread),
+        patch.object(actor, "describe_machine", _describe_machine),
         patch.object(engine, "collect_versions", _collect_versions),
         patch.object(connection, "collect_versions", _collect_versions),
     ):

@@ -21,8 +21,8 @@ from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory, lock_folder
 from pixelpong.run.record import Record
 from pixelpong.sweeps import jobs
-from pixelpong.sweeps.grid import MAX_NAME, SAVE_EVERY, label_of, make_grid, name_trainings, varied
-from pixelpong.sweeps.jobs import open_place, run_jobs
+from pixelpong.sweeps.grid import MAX_NAME, SAVE_EVERY, label_of, make_grid, name_runs, varied
+from pixelpong.sweeps.jobs import JobEvent, open_trainer, run_jobs
 from pixelpong.sweeps.sweep import (
     create_sweep,
     find_left,
@@ -41,10 +41,10 @@ WORDS = [
 
 @pytest.fixture
 def in_process(monkeypatch):
-    """Trainings of a sweep are done in this process, for tests that are not about processes."""
+    """Runs of a sweep are trained in this process, for tests that are not about processes."""
 
-    class InProcess(jobs.Here):
-        def begin(self, run):
+    class InProcess(jobs.LocalTrainer):
+        def start(self, run):
             try:
                 resume(run, quiet=True, engine="serial")
             except RunError as error:
@@ -54,7 +54,7 @@ def in_process(monkeypatch):
         def find_error(self, job):
             return job
 
-    monkeypatch.setattr(jobs, "Here", InProcess)
+    monkeypatch.setattr(jobs, "LocalTrainer", InProcess)
 
 
 def configs_of(*seeds, **changes):
@@ -66,13 +66,13 @@ def carry_out(sweep, stop_after=None):
     events = []
 
     def should_stop():
-        ended = sum(what != "begins" for _, what in events)
+        ended = sum(event.result is not None for event in events)
         return stop_after is not None and ended >= stop_after
 
-    with open_place(resume, "serial") as place:
-        for event in run_jobs(find_left(sweep), place, should_stop):
+    with open_trainer(resume, "serial") as trainer:
+        for event in run_jobs(find_left(sweep), trainer, should_stop):
             events.append(event)
-    return [run.name for run, what in events if what == "begins"]
+    return [event.run.name for event in events if event.result is None]
 
 
 # --- the grid ---------------------------------------------------------------------------------
@@ -95,15 +95,15 @@ def test_a_grid_is_the_product_of_its_lists_the_seeds_of_a_setting_side_by_side(
 
 def test_names_are_those_of_folders_and_no_two_are_the_same():
     configs = make_grid({"learning_rate": [1e-3, 2e-3], "seeds": "0,7"}, {}, "grid.toml")
-    names = name_trainings(configs)
+    names = name_runs(configs)
     assert names[::3] == ["learning-rate-0.001-seed-0", "learning-rate-0.002-seed-7"]
-    assert name_trainings(configs[:2]) == ["seed-0", "seed-7"]
+    assert name_runs(configs[:2]) == ["seed-0", "seed-7"]
     assert label_of(configs[0], varied(configs)) == "learning_rate 0.001"
     many = {"environment": ["ALE/Pong-v5", "Pong-v0"], "seeds": "0-99"}
     wide = {"gamma": [0.9, 0.99], "gae_lambda": [0.9, 0.95], "restart_after": [10**12, 10**11]}
     wide |= {"ent_coef": [0.0125, 0.0124], "vf_coef": [0.12345, 0.1234]}
     for content in (many, wide):
-        names = name_trainings(make_grid(content, {}, "grid.toml"))
+        names = name_runs(make_grid(content, {}, "grid.toml"))
         assert len({name.lower() for name in names}) == len(names)
         assert all(0 < len(name) <= MAX_NAME and "/" not in name for name in names)
 
@@ -119,10 +119,10 @@ def test_a_sweep_that_was_stopped_continues_with_what_is_left(in_process, tmp_pa
     train(read_sweep(sweep)[1].run, updates.append, lambda: len(updates) > 2)  # half done
     assert carry_out(sweep) == ["seed-1", "seed-2"]
     evaluations = sweep / "seed-0" / "evaluations.jsonl"
-    judged = json.loads(evaluations.read_bytes())
-    evaluations.write_bytes(b"")  # as if it had been killed while it was judged
+    evaluation = json.loads(evaluations.read_bytes())
+    evaluations.write_bytes(b"")  # as if it had been killed during its evaluation
     assert carry_out(sweep) == ["seed-0"]
-    assert json.loads(evaluations.read_bytes())["returns"] == judged["returns"]
+    assert json.loads(evaluations.read_bytes())["returns"] == evaluation["returns"]
     assert carry_out(sweep) == []
     assert [it["update"] for it in read_sweep(sweep)[1].run.metrics.read()] == [1, 2, 3]
     sum_up(sweep)
@@ -206,10 +206,10 @@ def test_a_training_whose_process_dies_has_failed_and_a_stop_saves_the_next(tmp_
 
     configs = configs_of(0, 1, 2, updates=100_000, save_every=100_000)
     sweep = create_sweep(tmp_path / "s", configs)
-    with open_place(resume, "serial", None, 1) as place:
-        begun, (run, failed), *rest = run_jobs(find_left(sweep), place, should_stop)
-    assert (begun, run, rest) == ((first, "begins"), first, [(second, "begins")])
-    assert "exit code -9" in failed
+    with open_trainer(resume, "serial", None, 1) as trainer:
+        started, ended, *rest = run_jobs(find_left(sweep), trainer, should_stop)
+    assert (started, ended.run, rest) == ((first, None), first, [(second, None)])
+    assert "exit code -9" in ended.result
     assert read_sweep(sweep)[1].run.checkpoints.load_latest().update > 0
 
 
@@ -221,8 +221,8 @@ def test_a_training_that_warns_at_length_is_not_held_up(tmp_path, monkeypatch):
     )
     loud.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(loud))
-    events = list(run_jobs([tmp_path], jobs.Here(1), lambda: False))
-    assert events == [(tmp_path, "begins"), (tmp_path, "failed: loud")]
+    events = list(run_jobs([tmp_path], jobs.LocalTrainer(1), lambda: False))
+    assert events == [JobEvent(tmp_path, None), JobEvent(tmp_path, "failed: loud")]
 
 
 # --- Ray --------------------------------------------------------------------------------------
@@ -245,9 +245,9 @@ def test_on_ray_a_training_that_is_killed_and_then_stopped_has_the_bits_of_one_a
             killed.extend((pids[0], saved))
         return bool(killed) and all(pids) and pids[0] != killed[0] and saved > killed[1]
 
-    with open_place(resume, "ray") as place:
-        events = list(run_jobs(find_left(sweep), place, should_stop))
-    assert {what for _, what in events} == {"begins"}
+    with open_trainer(resume, "ray") as trainer:
+        events = list(run_jobs(find_left(sweep), trainer, should_stop))
+    assert {event.result for event in events} == {None}
     run, other, third = (record.run for record in read_sweep(sweep))
     assert (other.checkpoints.load_latest().update > 0, third.has_begun) == (True, False)
     update = run.checkpoints.load_latest().update

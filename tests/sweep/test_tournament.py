@@ -33,7 +33,7 @@ from pixelpong.tournaments.games import (
     play,
 )
 from pixelpong.tournaments.scripts import SCRIPTS, Script, find_ball
-from pixelpong.tournaments.tournament import carry_out, summarize
+from pixelpong.tournaments.tournament import play_tournament, summarize
 
 SHORT = Rules(points=2, frames=1500)
 SLOW = Player("slow", functools.partial(Script, delay=20), "1" * 64)  # loses to everybody
@@ -171,9 +171,9 @@ def test_the_interval_holds_the_true_rating_as_often_as_it_says():
 @pytest.mark.slow
 def test_a_report_adds_up_and_the_number_of_processes_and_the_order_change_nothing():
     players = [*find_players(["perfect", BUILTIN, "beginner"]), SLOW]
-    played = list(carry_out(players, 1, SHORT, 2, never))
+    played = list(play_tournament(players, 1, SHORT, 2, never))
     report = summarize(players, played, 1, SHORT)
-    alone = list(carry_out(players, 1, SHORT, 1, never))
+    alone = list(play_tournament(players, 1, SHORT, 1, never))
     assert summarize(players, alone[::-1], 1, SHORT) == report
     assert report["games_played"] == report["games_planned"] == len(report["games"]) == 12
     *names, worst = [each["name"] for each in report["players"]]
@@ -200,8 +200,8 @@ class Deadly:
 @pytest.mark.slow
 def test_a_process_that_dies_is_one_line():
     players = [find_player("perfect"), Player("deadly", Deadly(), "0" * 64)]
-    with pytest.raises(WorkerError, match=r"games died; check the free memory"):
-        list(carry_out(players, 1, SHORT, 2, never))
+    with pytest.raises(WorkerError, match=r"games died. Check the free memory"):
+        list(play_tournament(players, 1, SHORT, 2, never))
 
 
 # --- the command ------------------------------------------------------------------------------
@@ -226,12 +226,12 @@ def test_the_command_prints_a_table_and_writes_only_the_file_that_is_named(call,
 def test_what_has_been_played_is_kept_and_named_after_ctrl_c_or_an_error(
     call, tmp_path, monkeypatch, happens
 ):
-    def carry_out_some(*args):
-        yield from itertools.islice(carry_out(*args), 3)
+    def play_tournament_some(*args):
+        yield from itertools.islice(play_tournament(*args), 3)
         if happens:
             raise happens
 
-    monkeypatch.setattr(tournaments_module, "carry_out", carry_out_some)
+    monkeypatch.setattr(tournaments_module, "play_tournament", play_tournament_some)
     code, out, err = call(*WORDS, "-o", "it.json")
     last = "only 3 of 60 games were played"
     assert (code, out.splitlines()[-1]) == (1 if happens else 130, last)

@@ -89,7 +89,7 @@ ELSEWHERE = {
     "python benchmarks/plateau.py": "minutes of games of a winning agent",
     "python benchmarks/throughput.py": "measures, a minute at least",
     "python benchmarks/vector.py": "needs the extra [bench]",
-    "python benchmarks/verdict.py": "a minute of simulation",
+    "python benchmarks/target.py": "a minute of simulation",
 }
 """Commands that no test here runs, by the words that they begin with, and why."""
 
@@ -196,10 +196,10 @@ def read_grid() -> str:
     return grid
 
 
-class InThisProcess(jobs.Here):
-    """The place of a sweep, without a new process for each training; `test_sweep` has the other."""
+class InThisProcess(jobs.LocalTrainer):
+    """Trains the runs of a sweep without a new process for each; `test_sweep` has the other."""
 
-    def begin(self, run: Path) -> None:
+    def start(self, run: Path) -> None:
         """Train to the end."""
         pixelpong.resume(run, quiet=True, engine="serial")
 
@@ -219,7 +219,7 @@ def run_shown(call, reader, tmp_path, monkeypatch) -> Iterator[list[str]]:
         opened.append(view or "list")
 
     monkeypatch.setattr(server, "serve", serve)
-    monkeypatch.setattr(jobs, "Here", InThisProcess)
+    monkeypatch.setattr(jobs, "LocalTrainer", InThisProcess)
     shutil.copytree(reader, tmp_path, dirs_exist_ok=True)
     for name in ("grid.toml", "rounds.toml"):
         (tmp_path / name).write_text(read_grid())

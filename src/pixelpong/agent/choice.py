@@ -17,38 +17,39 @@ from pixelpong.run.directory import RunDirectory
 from pixelpong.run.names import LATEST, find_run
 from pixelpong.run.record import Record
 
-NO_AGENT = (BUILTIN, SELF, HALF)  # words for opponents that are not names of agents
-PACKAGE = "package"  # in place of a run's name: the agents in the package
+NO_AGENT = (BUILTIN, SELF, HALF)  # opponents that are not agents with a name
+PACKAGE = "package"  # used like a run's name, for the agents in the package
 
 
 @dataclass(frozen=True)
 class Agents:
     """The agents of a run, of the package or in a file."""
 
-    files: dict[str, list[Path]]  # by the agent's name, oldest first; the first sound file is read
+    # By the agent's name, oldest first. Of an agent's files, the first undamaged one is read.
+    files: dict[str, list[Path]]
     best: str | None  # the name of the best; None if there are no agents
-    path: Path | None = None  # of the run or file
+    path: Path | None = None  # the path of the run or file
     run: RunDirectory | None = None
 
     @classmethod
     def of_run(cls, run: RunDirectory) -> Agents:
         """The agents of a run, named by their updates.
 
-        The best is the one with the best evaluation, by the lower end of the interval. While none
-        has been evaluated, it is the newest: what an agent learned later counts for more than what
-        its predecessors scored in training.
+        The best is the one with the best evaluation, by the lower end of the interval. If none has
+        been evaluated, it is the newest, because what an agent learned later counts for more than
+        what its predecessors scored in training.
         """
         updates, best = run.list_agents(), run.checkpoints.find_best()
         if best is None or not run.checkpoints.is_evaluated(best):
             best = max(updates, default=None)
         folders = run.checkpoints, run.agents
-        files = {str(it): [folder.path(it) for folder in folders] for it in updates}
+        files = {str(update): [folder.path(update) for folder in folders] for update in updates}
         return cls(files, None if best is None else str(best), run.path, run)
 
     def choose(self, which: str) -> str:
         """The name of an agent here: `which` itself, or the update closest to that number.
 
-        A line says so if the two differ. ``"best"`` and ``"latest"`` are names too.
+        If they differ, it prints a warning. ``"best"`` and ``"latest"`` are names too.
         """
         if which in self.files or which in ("best", "latest"):
             return which
@@ -69,10 +70,11 @@ class Agents:
     def load(self, which: str = "best") -> Agent:
         """Load an agent by a name or a number, see `choose`.
 
-        If a run's file is damaged, the other file of the same update is read; failing that, in
-        place of the best or the latest, the newest agent that can be read. A warning says so.
+        If a run's file is damaged, the other file of the same update is read. If that fails too,
+        the newest agent that can be read replaces the best or the latest. It prints a warning.
         """
-        which, order = self.choose(which), [*self.files][::-1]
+        which = self.choose(which)
+        order = list(reversed(self.files))
         if which == "best":
             order.sort(key=lambda name: name != self.best)
         elif which != "latest":
@@ -82,9 +84,11 @@ class Agents:
         problems = []
         for path in itertools.chain.from_iterable(self.files[name] for name in order):
             try:
-                agent = Agent.read(path, is_own=self.run is not None)
+                agent = Agent.read(path, is_of_run=self.run is not None)
             except CheckpointError as error:
-                if self.run is None or os.path.lexists(path):  # a training has not just removed it
+                if self.run is None or os.path.lexists(
+                    path
+                ):  # not one that the run has just removed
                     problems.append(str(error))
                 continue
             if problems:
@@ -96,7 +100,7 @@ class Agents:
 def find_agents(
     word: str | Path | Record | None, which: str = "best", others: Iterable[str] = ()
 ) -> tuple[Agents, str]:
-    """Find where the agent is that a word names; return the agents there, and its name.
+    """Find the agent that a word names; return all agents of its run or package, and its name.
 
         agents/000120.safetensors   a file, of any origin
         package, champion, club     an agent in the package; None means the same as ``package``
@@ -106,11 +110,14 @@ def find_agents(
     Files take precedence over the package: ``./club`` is a path. `others` are words that the caller
     also accepts; an error suggests them.
     """
-    word = PACKAGE if word is None else word.path if isinstance(word, Record) else word
+    if word is None:
+        word = PACKAGE
+    elif isinstance(word, Record):
+        word = word.path
     if not isinstance(word, str | Path):
         raise ConfigError(on_one_line(f"{word!r} is not an agent. Give a name, a path, or a Run."))
     name, at, named = str(word).rpartition("@")
-    if at and not os.path.exists(word):  # raises no error for a name that is too long
+    if at and not os.path.exists(word):  # `os.path` raises no error for a name that is too long
         word, which = name, named
     is_file = os.path.isfile(word) or str(word).endswith(".safetensors")
     if (is_file or word in SHIPPED) and which not in ("best", word):
@@ -120,12 +127,12 @@ def find_agents(
     if word == PACKAGE or word in SHIPPED:
         files = {name: [SHIPPED_FOLDER / f"{name}.safetensors"] for name in SHIPPED}
         return Agents(files, SHIPPED[-1]), which if word == PACKAGE else str(word)
-    found = Agents.of_run(RunDirectory(find_run(word, (PACKAGE, *SHIPPED, *others))))
-    return found, found.choose(which)
+    agents = Agents.of_run(RunDirectory(find_run(word, (PACKAGE, *SHIPPED, *others))))
+    return agents, agents.choose(which)
 
 
 def settle_update(word: str, others: Iterable[str] = ()) -> str:
-    """The word for an agent, with the update that it means: RUN@100 may become RUN@80."""
+    """Replace the update in an agent's name by the closest saved one: RUN@100 may become RUN@80."""
     name, at, _ = word.rpartition("@")
     if not at or os.path.exists(word):
         return word
@@ -137,8 +144,8 @@ def open_agent(
     word: str | Path | Record | None, which: str = "best", others: Iterable[str] = ()
 ) -> tuple[RunDirectory | None, Agent]:
     """Load the agent that a word names, see `find_agents`; also return its run if it has one."""
-    found, which = find_agents(word, which, others)
-    return found.run, found.load(which)
+    agents, which = find_agents(word, which, others)
+    return agents.run, agents.load(which)
 
 
 def settle_opponent(word: str) -> str:
@@ -157,9 +164,9 @@ def settle_opponent(word: str) -> str:
 
 
 def keep_opponent(run: RunDirectory) -> Params | None:
-    """The parameters of the agent that a run's training plays against, or None.
+    """The parameters of the agent that a run plays against, or None.
 
-    The first call copies them into the run, rounded, and later calls read the copy, because the
+    The first call copies them into the run, rounded. Later calls read the copy, because the
     original may change or be deleted. Each word has its own file, so a process that dies between
     writing this file and the configuration does no harm.
     """
@@ -174,7 +181,7 @@ def keep_opponent(run: RunDirectory) -> Params | None:
 
 
 def _load_opponent(word: str) -> Agent:
-    """The agent that a training plays against."""
+    """Load the agent that a run is to play against."""
     _, agent = open_agent(word, others=NO_AGENT)
     if agent.algorithm != "ppo":
         why = f"{word} was trained with {agent.algorithm}"

@@ -1,6 +1,6 @@
 """Engines map items to results, in the order of the items. They know no policy and no emulator.
 
-All engines run the same pure function and differ only in speed; one contract test covers them all.
+All engines run the same pure function and differ only in speed. One contract test covers them all.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from pixelpong.engines.address import LOCAL, find_cluster
 from pixelpong.errors import ConfigError, Interrupted, PixelpongError, WorkerError
 from pixelpong.machine import count_cores, how_to_install, is_installed
 
-# Makes a worker, whose `play(item, params)` is a pure function of its arguments; the worker keeps
-# what is expensive to make. Ray's workers are other processes, so there it must be picklable.
+# Makes a worker, whose `play(item, params)` is a pure function of its arguments. The worker keeps
+# what is expensive to make. For Ray, whose workers are other processes, this must be picklable.
 MakeWorker = Callable[[], Any]
 
-# Turns consecutive items and their results into what a Ray process sends: as many results.
-Gather = Callable[[Sequence[Any], Iterator[Any]], list[Any]]
+# Joins results of consecutive items, before a Ray process sends them: fewer results, in order.
+Combine = Callable[[Sequence[Any], Iterator[Any]], list[Any]]
 
 
 @dataclass(frozen=True)
 class EngineStats:
-    """The current workers of an engine, and its losses since its start."""
+    """The number of workers of an engine now, and what it has lost since its start."""
 
     workers: int = 1
-    items_again: int = 0  # played again, because a Ray worker died or was late
-    restarts: int = 0  # of Ray workers
+    items_again: int = 0  # items played again, because a Ray worker died or was late
+    restarts: int = 0  # Ray workers replaced
 
 
 def never() -> bool:
@@ -41,18 +41,18 @@ def never() -> bool:
 class Engine:
     """Plays items one after the other in this process; the other engines play several at once.
 
-    Use it to debug, and to check the others.
+    It is there for debugging, and for checking the others.
     """
 
     stats = EngineStats()
 
     def __init__(self, make_worker: MakeWorker, should_stop: Callable[[], bool] = never) -> None:
-        """Make no worker yet; `should_stop` is called several times a second."""
+        """Make no worker yet. `should_stop` is called several times a second."""
         self._make_worker, self._should_stop = make_worker, should_stop
         self._worker: Any = None
 
     def run(self, items: Sequence[Any], params: Any) -> Generator[Any, None, None]:
-        """Play the items and yield their results, in order; each is played when it is requested.
+        """Play the items and yield their results, in order; this engine plays each on request.
 
         `params` are not changed; for Ray, items must be picklable. Closing the generator ends the
         run and drops what is being played; so does a stop, which raises `Interrupted`. An item that
@@ -73,7 +73,10 @@ class Engine:
 
 @contextlib.contextmanager
 def naming(item: Any) -> Iterator[None]:
-    """While inside, an error names the item, or what the worker did; our own errors stay as is."""
+    """Context manager that converts errors into a `WorkerError` that names the item.
+
+    The package's own errors stay as they are.
+    """
     try:
         yield
     except PixelpongError:
@@ -90,23 +93,23 @@ def make_engine(
     config: Config,
     make_worker: MakeWorker,
     should_stop: Callable[[], bool] = never,
-    gather: Gather | None = None,
+    combine: Combine | None = None,
 ) -> Engine:
-    """Make the engine that `config` names."""
+    """Make the engine that `config` names; Ray's sends fewer results with `combine`."""
     if config.engine == "serial":
         return Engine(make_worker, should_stop)
     if config.engine == "ray":
         require_ray()
         from pixelpong.engines.ray import RayEngine
 
-        return RayEngine(make_worker, config, should_stop, gather)
+        return RayEngine(make_worker, config, should_stop, combine)
     from pixelpong.engines.threads import ThreadEngine
 
     return ThreadEngine(make_worker, config.workers or count_cores(), should_stop)
 
 
 def check(config: Config) -> None:
-    """Refuse an engine that cannot start, before a run is made for it."""
+    """Raise an error if the engine cannot start, before a run is made for it."""
     if config.engine == "ray":
         require_ray()
         if find_cluster(config.ray_address) != LOCAL:

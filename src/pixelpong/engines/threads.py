@@ -1,8 +1,8 @@
 """The thread engine: the workers of one machine, as threads of this process.
 
-A worker plays in compiled code, which holds no lock, so threads use all cores. They read the
-parameters in place; nothing is copied or sent. A thread cannot be stopped from outside, so a stop
-takes effect between items, which take milliseconds each.
+A worker plays in compiled code, which does not hold Python's lock, so threads use all cores. They
+read the parameters in place; nothing is copied or sent. A thread cannot be stopped from outside, so
+a stop takes effect between items, which take milliseconds each.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any
 from pixelpong.engines import Engine, EngineStats, MakeWorker, naming, never
 from pixelpong.errors import Interrupted
 
-POLL_SECONDS = 0.1  # between checks for a requested stop
-TRIM_SECONDS = 10.0  # between returns of freed memory to the system
+POLL_SECONDS = 0.1  # time between checks for a requested stop
+TRIM_SECONDS = 10.0  # time between returns of free memory to the system
 
 
 class ThreadEngine(Engine):
@@ -37,7 +37,9 @@ class ThreadEngine(Engine):
     def run(self, items: Sequence[Any], params: Any) -> Generator[Any, None, None]:
         """Play the items and yield their results, in order."""
         with naming("Starting a thread"):
-            futures = deque(self._pool.submit(self._workers.play, item, params) for item in items)
+            futures = deque(
+                self._pool.submit(self._workers.play_here, item, params) for item in items
+            )
         try:
             for item in items:
                 is_done = False
@@ -58,16 +60,16 @@ class ThreadEngine(Engine):
         self._pool.shutdown(cancel_futures=True)
 
     def _trim(self) -> None:
-        """Now and then, return free memory of the heap to the system.
+        """Return free memory of the heap to the system, every few seconds.
 
-        Episodes differ in length, and so do the gaps that their freed arrays leave: without this,
-        glibc's heap grows by some pages a minute for hours. Arrays in memory pages of their own
-        would leave no gaps, but threads wait for each other when pages are mapped and unmapped.
-        Other C libraries have no such call.
+        Episodes differ in length, and so do the gaps that their freed arrays leave. Without this,
+        glibc's heap grows by a few pages a minute for hours. Arrays in separate memory pages would
+        leave no gaps, but threads wait for each other when pages are mapped and unmapped. Other C
+        libraries have no such call.
         """
         if time.monotonic() >= self._next_trim:
             self._next_trim = time.monotonic() + TRIM_SECONDS
-            with contextlib.suppress(AttributeError, OSError, TypeError):  # the last: Windows
+            with contextlib.suppress(AttributeError, OSError, TypeError):  # TypeError: Windows
                 ctypes.CDLL(None).malloc_trim(0)
 
 
@@ -75,12 +77,12 @@ class _Workers:
     """The workers, one per thread; threads refer to these, so that the engine can be freed."""
 
     def __init__(self, make_worker: MakeWorker) -> None:
-        self._make_worker, self._own = make_worker, threading.local()
-        self._making = threading.Lock()  # one at a time: the first one compiles for all
+        self._make_worker, self._of_thread = make_worker, threading.local()
+        self._lock = threading.Lock()  # workers are made one at a time: the first compiles for all
 
-    def play(self, item: Any, params: Any) -> Any:
-        """The item's result."""
-        if not hasattr(self._own, "worker"):
-            with self._making, naming("Starting the worker"):
-                self._own.worker = self._make_worker()
-        return self._own.worker.play(item, params)
+    def play_here(self, item: Any, params: Any) -> Any:
+        """Play an item with this thread's worker."""
+        if not hasattr(self._of_thread, "worker"):
+            with self._lock, naming("Starting the worker"):
+                self._of_thread.worker = self._make_worker()
+        return self._of_thread.worker.play(item, params)

@@ -148,7 +148,7 @@ def tournament(
     """
     from pixelpong.run.files import require_place, write_whole
     from pixelpong.tournaments.games import Rules, find_players
-    from pixelpong.tournaments.tournament import carry_out, summarize
+    from pixelpong.tournaments.tournament import play_tournament, summarize
 
     rules, played = Rules(seed, not sampled, points), []
     error: PixelpongError | Stopped | None = None
@@ -158,7 +158,7 @@ def tournament(
         require_place(out)
     with stoppable() as should_stop:
         try:
-            for each in carry_out(found, games, rules, workers or count_cores(), should_stop):
+            for each in play_tournament(found, games, rules, workers or count_cores(), should_stop):
                 played.append(each)
                 count(len(played), total, "games")
             if len(played) < total:
@@ -205,7 +205,7 @@ def sweep(
     from pixelpong.faces import plots
     from pixelpong.run.directory import lock_folder
     from pixelpong.sweeps.grid import make_grid
-    from pixelpong.sweeps.jobs import BEGINS, open_place, run_jobs
+    from pixelpong.sweeps.jobs import open_trainer, run_jobs
     from pixelpong.sweeps.sweep import create_sweep, find_left, find_sweep, read_sweep, sum_up
 
     path = find_sweep(grid) if grid is not None and not Path(grid).is_file() else None
@@ -224,19 +224,19 @@ def sweep(
         configs = make_grid(content, options, str(grid or "sweep"))
         settled = {word: settle_opponent(word) for word in {it.opponent for it in configs}}
         configs = [dataclasses.replace(it, opponent=settled[it.opponent]) for it in configs]
-    at = open_place(resume, engine, ray_address, threads_each)
+    at = open_trainer(resume, engine, ray_address, threads_each)
     with stoppable() as should_stop, at as place:
         path = path or create_sweep(out, configs)
         left, total = find_left(path), len(read_sweep(path))
         tell(f"{path}: {number_of(total, 'run')}, {len(left)} to train")
         with lock_folder(path):
             number = total - len(left)
-            for run, what in run_jobs(left, place, should_stop):
-                if what == BEGINS:
+            for run, event in run_jobs(left, place, should_stop):
+                if event is None:
                     number += 1
                     tell(f"{run.name} ({number} of {total}): training")
                 else:
-                    tell(f"{run.name}: {what}")
+                    tell(f"{run.name}: {event}")
             facts, left = sum_up(path), find_left(path)
             facts["resume"] = f"pixelpong sweep {shlex.quote(str(path))}"
             if done := [record for record in read_sweep(path) if record.is_done]:

@@ -23,7 +23,7 @@ from pixelpong.faces.live import draw_screen, start_live
 from pixelpong.faces.report import Outlet
 from pixelpong.learners import UpdateStats
 from pixelpong.learners.progress import Progress
-from pixelpong.loop import Began, Ended, Evaluated, Event, Judging, Updated
+from pixelpong.loop import Began, Ended, Evaluated, Event, TestStarted, Updated
 from pixelpong.run.lines import Evaluation
 from pixelpong.run.record import Record
 from pixelpong.run.words import describe_times, duration, signed
@@ -68,7 +68,7 @@ class TrainingDisplay:
                 self._show(progress, stats)
             case Evaluated(_, evaluation):
                 self._say(_evaluation_line(evaluation))
-            case Judging(progress):
+            case TestStarted(progress):
                 what = f"to see whether the mean return is above {signed(self._target)}"
                 self._now = f"playing greedy games {what}"
                 if self._live is None:

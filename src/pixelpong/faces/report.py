@@ -156,7 +156,7 @@ film it          pixelpong record {run} --overlay --out best.mp4
 
 def describe_ending(facts: Facts, outcome: Ended, *, is_brief: bool) -> str:
     """How a training ended: won or not, and the commands that come next."""
-    progress, verdict = outcome.progress, outcome.verdict
+    progress, verdict = outcome.progress, outcome.test
     run = shlex.quote(facts["run"])
     words = {"interrupted": "interrupted", "until_return": "done"}
     times = describe_times(facts["training_seconds"], facts["total_seconds"])

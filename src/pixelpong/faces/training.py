@@ -124,7 +124,7 @@ def training(
     training; the last complete update is saved, and `resume` continues.
 
     Yields:
-        `pixelpong.loop.Began`, `Updated`, `Judging`, `Evaluated`, and at the end `Ended`.
+        `pixelpong.loop.Began`, `Updated`, `TestStarted`, `Evaluated`, and at the end `Ended`.
     """
     from pixelpong import loop
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,9 @@ def rmsprop(w, g, c, rows, learning_rate, decay_rate):  # type: ignore[no-untype
     Definition: `pixelpong.learn.optimizer.rmsprop`. A row whose gradient and mean square are all 0
     would not change, so `rows` may leave it out.
     """
-    kind = w.dtype.type
-    rate, decay = kind(learning_rate), kind(decay_rate)
-    keep_out, epsilon = kind(1 - decay_rate), kind(EPSILON)
+    number = w.dtype.type
+    rate, decay = number(learning_rate), number(decay_rate)
+    keep_out, epsilon = number(1 - decay_rate), number(EPSILON)
     for k in range(len(rows)):
         w_, g_, c_ = w[rows[k]], g[rows[k]], c[rows[k]]
         for i in range(len(w_)):
@@ -47,28 +47,35 @@ def _add_squares(g, rows, squares):  # type: ignore[no-untyped-def]
             squares[i] += value * value
 
 
+class AdamArrays(NamedTuple):
+    """A parameter [D, C], and Adam's memory of it."""
+
+    w: NDArray[Any]
+    m: NDArray[Any]  # [D, C], the running mean of the gradient
+    v: NDArray[Any]  # [D, C], the running mean of its square
+
+
 @_kernel
-def adam_rows(w, g, m, v, rows, scales, squares):  # type: ignore[no-untyped-def]
+def adam_rows(arrays, g, rows, scales, squares):  # type: ignore[no-untyped-def]
     """Do one step of Adam on some rows, in place.
 
     Definition: `pixelpong.learn.optimizer.adam`, applied to these rows only.
 
     Args:
-        w: [D, C]; changed.
+        arrays: `AdamArrays` [D, C]; changed.
         g: [K, C], the gradient of these rows.
-        m, v: [D, C]; changed.
         rows: [K] uint16, the indices of the rows.
-        scales: [2] float64, learning rate / (1 − β₁ⁿ) and 1 / (1 − β₂ⁿ), for step n.
+        scales: `pixelpong.learn.optimizer.AdamScales` of this step.
         squares: [C]; changed: the gradient's squares, summed over the rows.
     """
-    kind = w.dtype.type
-    decay_m, decay_v = kind(ADAM_DECAYS[0]), kind(ADAM_DECAYS[1])
-    keep_m, keep_v = kind(1 - ADAM_DECAYS[0]), kind(1 - ADAM_DECAYS[1])
-    scale_m, scale_v, epsilon = kind(scales[0]), kind(scales[1]), kind(ADAM_EPSILON)
+    number = arrays.w.dtype.type
+    decay_m, decay_v = number(ADAM_DECAYS[0]), number(ADAM_DECAYS[1])
+    keep_m, keep_v = number(1 - ADAM_DECAYS[0]), number(1 - ADAM_DECAYS[1])
+    scale_m, scale_v, epsilon = number(scales.m), number(scales.v), number(ADAM_EPSILON)
     squares[:] = 0
     for k in range(len(rows)):
-        w_, g_ = w[rows[k]], g[k]
-        m_, v_ = m[rows[k]], v[rows[k]]
+        w_, g_ = arrays.w[rows[k]], g[k]
+        m_, v_ = arrays.m[rows[k]], arrays.v[rows[k]]
         for i in range(len(squares)):
             m_[i] = decay_m * m_[i] + keep_m * g_[i]
             v_[i] = decay_v * v_[i] + keep_v * g_[i] * g_[i]

@@ -8,7 +8,7 @@ A minibatch takes two sparse matrix products with a dense part between them:
 
 X is a list of inputs for each step; `list_steps` turns it into a list of steps for each input, so
 that both products read rows and write each sum once. A piece is some steps, or some inputs; no two
-pieces write to the same place, and the order of every sum depends only on the lists.
+pieces write to the same memory, and the order of every sum depends only on the lists.
 
 The output layer, W2 and b2 in `pixelpong.learn.gated`, is one matrix [4, 2H + 1] here: the weights
 of all max(a, 0), those of all max(a, 0) b, the bias. So the loops run over adjacent memory, and the
@@ -23,55 +23,56 @@ from __future__ import annotations
 import math
 
 from pixelpong.kernels.compiling import compiled
+from pixelpong.learn.ppo import LossStats
 
 # The NumPy error model: a division that cannot fail needs no check, and so can be vectorised.
 _kernel = compiled(error_model="numpy")
 
 
 @_kernel
-def list_steps(indices, offsets, chosen, place, rows, starts, steps):  # type: ignore[no-untyped-def]
+def list_steps(indices, offsets, chosen, slots, inputs, starts, positions):  # type: ignore[no-untyped-def]
     """Turn the inputs of each step into the steps of each input.
 
     Args:
         indices, offsets: [N] uint16 and [T + 1] int32, the inputs of all steps, as in `Played`.
         chosen: [M] int64, the indices of the minibatch's steps.
-        place: [D] int32, scratch.
-        rows: [D] uint16; changed: the inputs that are 1 at any chosen step, ascending.
-        starts: [D + 1] int32; changed: the start of each input's list in `steps`, then the end.
-        steps: [≥ number of entries] uint16; changed: for each input, the positions in `chosen` of
-            the steps at which it is 1, ascending.
+        slots: [D] int32, scratch: the number of steps at an input, then its next free slot.
+        inputs: [D] uint16; changed: the inputs that are 1 at any chosen step, ascending.
+        starts: [D + 1] int32; changed: where the list of each of them starts, then the end.
+        positions: [≥ number of entries] uint16; changed: for each of them, the positions in
+            `chosen` of the steps at which it is 1, ascending.
 
     Returns K, the number of such inputs.
     """
-    place[:] = 0
+    slots[:] = 0
     for m in range(len(chosen)):
         for k in range(offsets[chosen[m]], offsets[chosen[m] + 1]):
-            place[indices[k]] += 1
+            slots[indices[k]] += 1
     count = end = 0
-    for row in range(len(place)):
-        length = place[row]
+    for index in range(len(slots)):
+        length = slots[index]
         if length > 0:
-            rows[count], starts[count], place[row] = row, end, end
+            inputs[count], starts[count], slots[index] = index, end, end
             count += 1
             end += length
     starts[count] = end
     for m in range(len(chosen)):
         for k in range(offsets[chosen[m]], offsets[chosen[m] + 1]):
-            row = indices[k]
-            steps[place[row]] = m
-            place[row] += 1
+            index = indices[k]
+            positions[slots[index]] = m
+            slots[index] += 1
     return count
 
 
 @_kernel
-def sum_rows(source, numbers, starts, stops, totals):  # type: ignore[no-untyped-def]
+def sum_rows(source, rows, starts, stops, totals):  # type: ignore[no-untyped-def]
     """Multiply a matrix of zeros and ones by a dense one: each result row sums some source rows.
 
-    Definition: ``X @ source``, where row m of X has its ones at ``numbers[starts[m]:stops[m]]``.
+    Definition: ``X @ source``, where row m of X has its ones at ``rows[starts[m]:stops[m]]``.
 
     Args:
         source: [·, C].
-        numbers: [·] uint16, rows of `source`.
+        rows: [·] uint16, indices of rows of `source`.
         starts, stops: [M] int32.
         totals: [M, C]; changed.
     """
@@ -80,23 +81,23 @@ def sum_rows(source, numbers, starts, stops, totals):  # type: ignore[no-untyped
         total[:] = 0
         # Eight rows at a time, for an eighth of the loads and stores of the sum.
         while k + 8 <= stop:
-            r0, r1 = source[numbers[k]], source[numbers[k + 1]]
-            r2, r3 = source[numbers[k + 2]], source[numbers[k + 3]]
-            r4, r5 = source[numbers[k + 4]], source[numbers[k + 5]]
-            r6, r7 = source[numbers[k + 6]], source[numbers[k + 7]]
+            r0, r1 = source[rows[k]], source[rows[k + 1]]
+            r2, r3 = source[rows[k + 2]], source[rows[k + 3]]
+            r4, r5 = source[rows[k + 4]], source[rows[k + 5]]
+            r6, r7 = source[rows[k + 6]], source[rows[k + 7]]
             for i in range(len(total)):
                 left, right = (r0[i] + r1[i]) + (r2[i] + r3[i]), (r4[i] + r5[i]) + (r6[i] + r7[i])
                 total[i] += left + right
             k += 8
         while k < stop:
-            r0 = source[numbers[k]]
+            r0 = source[rows[k]]
             for i in range(len(total)):
                 total[i] += r0[i]
             k += 1
 
 
 @_kernel
-def differentiate(W2, z, played, weights, scratch, y, dW2, sums):  # type: ignore[no-untyped-def]
+def differentiate(W2, z, batch, weights, size, scratch, y, dW2):  # type: ignore[no-untyped-def]
     """Compute the contribution of some steps to the gradient of a minibatch's mean loss.
 
     Definition: `pixelpong.learn.gated.read_out`, `pixelpong.learn.ppo.loss_gradient` and
@@ -108,19 +109,19 @@ def differentiate(W2, z, played, weights, scratch, y, dW2, sums):  # type: ignor
     Args:
         W2: [4, 2H + 1], the output layer as above.
         z: [M', 2H], pre-activations, two adjacent ones per unit; changed to their gradient.
-        played: [M', 4] float64, the action's index in `ACTIONS`, its log-probability, the
-            standardised advantage, the value target.
-        weights: [4] float64, clip_coef, vf_coef, ent_coef, steps of the minibatch.
+        batch: `pixelpong.learn.ppo.Minibatch` [M'], these steps.
+        weights: `pixelpong.learn.ppo.LossWeights`.
+        size: the number of steps of the whole minibatch.
         scratch: [2, 2H + 1]; changed: activations, where the last is 1, and sums.
         y: [4] float64, scratch.
         dW2: [4, 2H + 1]; changed to the gradient in the output layer.
-        sums: [5] float64; changed to the sums over the steps of the loss, the squared value error,
-            the entropy, the estimate of KL, and the number of clipped ratios.
+
+    Returns `LossStats`, with sums over these steps instead of means.
     """
     dW2[:] = 0
-    units, kind, zero = z.shape[1] // 2, z.dtype.type, z.dtype.type(0)
-    clip_coef, vf_coef = weights[0], weights[1]
-    ent_coef, size, quarter = weights[2], weights[3], units // 2
+    number, zero = z.dtype.type, z.dtype.type(0)
+    units, quarter = z.shape[1] // 2, z.shape[1] // 4
+    clip_coef, vf_coef, ent_coef = weights.clip_coef, weights.vf_coef, weights.ent_coef
     surrogates = squares = entropies = kl = clipped = 0.0
     h, lanes = scratch[0], scratch[1]
     w0, w1 = W2[0], W2[1]
@@ -148,8 +149,9 @@ def differentiate(W2, z, played, weights, scratch, y, dW2, sums):  # type: ignor
         l0, l1, l2 = y0 - log_total, y1 - log_total, y2 - log_total
         p0, p1, p2 = math.exp(l0), math.exp(l1), math.exp(l2)
         entropy = -(p0 * l0 + p1 * l1 + p2 * l2)
-        action, gain = int(played[m, 0]), played[m, 2]
-        log_ratio, error = y[action] - log_total - played[m, 1], y[3] - played[m, 3]
+        action, gain = batch.actions[m], batch.advantages[m]
+        log_ratio = y[action] - log_total - batch.log_probabilities[m]
+        error = y[3] - batch.targets[m]
         ratio, bound = math.exp(log_ratio), 1 + clip_coef if gain >= 0 else 1 - clip_coef
         is_clipped = ratio > bound if gain >= 0 else ratio < bound
         slope = 0.0 if is_clipped else -ratio * gain
@@ -161,12 +163,12 @@ def differentiate(W2, z, played, weights, scratch, y, dW2, sums):  # type: ignor
         surrogates += (bound if is_clipped else ratio) * gain
         squares, entropies = squares + error * error, entropies + entropy
         kl, clipped = kl + (ratio - 1 - log_ratio), clipped + is_clipped
-        d0, d1 = kind(y[0]), kind(y[1])
-        d2, d3 = kind(y[2]), kind(y[3])
+        d0, d1 = number(y[0]), number(y[1])
+        d2, d3 = number(y[2]), number(y[3])
         for output in range(4):
-            line, d = dW2[output], kind(y[output])
-            for i in range(len(line)):
-                line[i] += d * h[i]
+            gradient, d = dW2[output], number(y[output])
+            for i in range(len(gradient)):
+                gradient[i] += d * h[i]
         for i in range(units):
             j = units + i
             relu = (d0 * w0[i] + d1 * w1[i]) + (d2 * w2[i] + d3 * w3[i])
@@ -174,5 +176,4 @@ def differentiate(W2, z, played, weights, scratch, y, dW2, sums):  # type: ignor
             row[2 * i] = relu + gated * row[2 * i + 1] if h[i] > zero else zero
             row[2 * i + 1] = gated * h[i]
     loss = vf_coef * squares / 2 - surrogates - ent_coef * entropies
-    sums[0], sums[1] = loss, squares
-    sums[2], sums[3], sums[4] = entropies, kl, clipped
+    return LossStats(loss, squares, entropies, kl, clipped)

@@ -15,9 +15,12 @@ _kernel = compiled()
 
 
 @_kernel
-def _add_gradient(W2, hidden, indices, offsets, dz, slots, dW1, sums):  # type: ignore[no-untyped-def]
-    """Add the gradient to `dW1`, where `slots` has the index of each row, and to ``sums[0]``."""
-    dW2, dh = sums[0], sums[1]
+def _add_gradient(W2, hidden, indices, offsets, dz, slots, dW1, outputs):  # type: ignore[no-untyped-def]
+    """Add the gradient to `dW1`, where `slots` has the index of each row, and to ``outputs[0]``.
+
+    The second row of `outputs` [2, H] is scratch.
+    """
+    dW2, dh = outputs[0], outputs[1]
     for t in range(len(dz)):
         h, d = hidden[t], dz[t]
         for unit in range(len(h)):
@@ -36,7 +39,7 @@ def _add_gradient(W2, hidden, indices, offsets, dz, slots, dW1, sums):  # type: 
 
 
 def episode_gradient(W2: NDArray[Any], played: Played, advantages: NDArray[Any]) -> SparseGrads:
-    """Compute the gradient of an episode from the recorded activations, W2 [H], advantages [T].
+    """Compute an episode's gradient from W2 [H], what was recorded, and the advantages [T].
 
     Definition: `pixelpong.learn.reinforce.episode_gradient`.
     """
@@ -46,9 +49,9 @@ def episode_gradient(W2: NDArray[Any], played: Played, advantages: NDArray[Any])
     is_touched[indices] = True
     rows = np.flatnonzero(is_touched[:NUM_PIXELS] | is_touched[NUM_PIXELS:]).astype(np.uint16)
     slots[rows] = np.arange(len(rows))
-    dW1, sums = np.zeros((len(rows), len(W2)), W2.dtype), np.zeros((2, len(W2)), W2.dtype)
-    _add_gradient(W2, played.hidden, indices, played.offsets, dz, slots, dW1, sums)
-    return SparseGrads(rows, dW1, sums[0].copy())
+    dW1, outputs = np.zeros((len(rows), len(W2)), W2.dtype), np.zeros((2, len(W2)), W2.dtype)
+    _add_gradient(W2, played.hidden, indices, played.offsets, dz, slots, dW1, outputs)
+    return SparseGrads(rows, dW1, outputs[0].copy())
 
 
 @_kernel

@@ -8,8 +8,8 @@ Formulas, for inputs x [D], with H hidden units and ⊙ for the product unit by 
     π = softmax(y₀, y₁, y₂)                    [3]  probabilities of `ACTIONS`
     v = y₃                                     value: the expected outcome of the point
 
-In Pong, two objects matter, ball and paddle. A product of two sums of pixels is large if both
-objects are in certain places; a plain layer has to imitate that with sums.
+In Pong, two objects matter: ball and paddle. A product of two sums of pixels is large if both
+objects are at certain positions; a plain layer has to imitate that with sums.
 Source: gates as in Dauphin et al. (2017), with a ReLU instead of the sigmoid.
 
 The two numbers of a unit are adjacent in memory. All functions work in the type of the parameters,
@@ -33,7 +33,7 @@ _TYPICAL_INPUTS = 100
 def init_params(
     rng: np.random.Generator, num_inputs: int, hidden: int, dtype: str = "float32"
 ) -> Params:
-    """Draw parameters that give pre-activations of deviation about 1, and outputs near 0."""
+    """Draw parameters that give pre-activations with deviation 1 or so, and outputs near 0."""
     W1 = rng.standard_normal((num_inputs, hidden, 2)) / np.sqrt(_TYPICAL_INPUTS)
     W2 = 0.01 * rng.standard_normal((NUM_OUTPUTS, hidden, 2))
     return {

@@ -5,9 +5,9 @@ RMSProp, as ascent, with the constant outside the root:
     c ← decay · c + (1 − decay) · g²
     w ← w + rate · g / (√c + 1e-5)
 
-Source: Tieleman and Hinton (2012), lecture 6e; Karpathy (2016) for the constant and its place.
+Source: Tieleman and Hinton (2012), lecture 6e; Karpathy (2016) for the constant and its position.
 The rate of 1e-4 was tuned on sums over batches of 10 episodes. RMSProp divides out the gradient's
-scale, so a smaller batch takes steps of the same length in a noisier direction: with batches of 4,
+scale, so a smaller batch takes steps of the same length in a noisier direction. With batches of 4,
 as in Ray's example, the same rate is relatively high.
 
 Adam, as descent, with running means of the gradient and its square, corrected for their start at 0:
@@ -21,14 +21,14 @@ Source: Kingma and Ba (2015), algorithm 1; the constant is that of PPO's authors
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.items import Params
 
-EPSILON = 1e-5  # of RMSProp
+EPSILON = 1e-5  # for RMSProp
 ADAM_DECAYS = (0.9, 0.999)  # β₁ and β₂
 ADAM_EPSILON = 1e-5
 
@@ -59,9 +59,22 @@ def adam(
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Do one step of descent, numbered from 1; return new w, m and v, as copies."""
     decay_m, decay_v = ADAM_DECAYS
-    kind = w.dtype.type
-    m = kind(decay_m) * m + kind(1 - decay_m) * g
-    v = kind(decay_v) * v + kind(1 - decay_v) * g * g
-    scale_m = kind(learning_rate / (1 - decay_m**step))
-    scale_v = kind(1 / (1 - decay_v**step))
-    return w - scale_m * m / (np.sqrt(scale_v * v) + kind(ADAM_EPSILON)), m, v
+    number = w.dtype.type
+    m = number(decay_m) * m + number(1 - decay_m) * g
+    v = number(decay_v) * v + number(1 - decay_v) * g * g
+    scales = adam_scales(learning_rate, step)
+    scaled_m, scaled_v = number(scales.m) * m, number(scales.v) * v
+    return w - scaled_m / (np.sqrt(scaled_v) + number(ADAM_EPSILON)), m, v
+
+
+class AdamScales(NamedTuple):
+    """The factors of the running means in a step of Adam."""
+
+    m: float  # learning rate / (1 − β₁ⁿ), in step n
+    v: float  # 1 / (1 − β₂ⁿ)
+
+
+def adam_scales(learning_rate: float, step: int) -> AdamScales:
+    """The factors in a step, numbered from 1."""
+    decay_m, decay_v = ADAM_DECAYS
+    return AdamScales(learning_rate / (1 - decay_m**step), 1 / (1 - decay_v**step))

@@ -11,16 +11,15 @@ The loss of a step, with ρ = π(a) / π_played(a), Â the standardised advantag
 
     L = −min(ρ Â, clip(ρ, 1 − c, 1 + c) Â) + vf_coef · ½ (v − R)² − ent_coef · H(π)
 
-The end of a point ends the bootstrap, as it ends the returns of the classic mode: a point's outcome
-does not depend on later points.
+The end of a point ends the bootstrap, as it ends the returns of the classic mode, because a point's
+outcome does not depend on later points.
 
 Source: Schulman et al. (2016), equation 16, and Schulman et al. (2017), equations 7 and 9.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,12 +42,12 @@ def generalized_advantages(
     """
     assert values.shape == (len(rewards), rewards.shape[1] + 1), (values.shape, rewards.shape)
     values = values.astype(np.float64)
-    goes_on = np.where(is_end, 0.0, gamma)
-    deltas = rewards + goes_on * values[:, 1:] - values[:, :-1]
+    discounts = np.where(is_end, 0.0, gamma)
+    deltas = rewards + discounts * values[:, 1:] - values[:, :-1]
     advantages = np.zeros(rewards.shape)
     following = np.zeros(len(rewards))
     for t in reversed(range(rewards.shape[1])):
-        following = deltas[:, t] + goes_on[:, t] * gae_lambda * following
+        following = deltas[:, t] + discounts[:, t] * gae_lambda * following
         advantages[:, t] = following
     return advantages
 
@@ -60,18 +59,16 @@ def log_softmax(logits: NDArray[Any]) -> NDArray[Any]:
     return log_pi
 
 
-@dataclass(frozen=True)
-class Minibatch:
-    """M steps to learn from."""
+class Minibatch(NamedTuple):
+    """What was played in M steps to learn from."""
 
     actions: NDArray[Any]  # [M], indices in `ACTIONS`
-    log_probabilities: NDArray[Any]  # [M], of these actions under the policy that played
+    log_probabilities: NDArray[Any]  # [M], under the policy that played
     advantages: NDArray[Any]  # [M], standardised
-    targets: NDArray[Any]  # [M], R
+    targets: NDArray[Any]  # [M], R in the formula
 
 
-@dataclass(frozen=True)
-class LossWeights:
+class LossWeights(NamedTuple):
     """The constants of the loss."""
 
     clip_coef: float  # how far ρ may be from 1
@@ -79,15 +76,14 @@ class LossWeights:
     ent_coef: float
 
 
-@dataclass(frozen=True)
-class LossStats:
-    """Means over a minibatch."""
+class LossStats(NamedTuple):
+    """The loss and its parts: means over a minibatch."""
 
     loss: float  # the sum of all terms
     value_loss: float  # mean of (v − R)²
-    entropy: float  # of the policy, in nats; ln 3 = 1.099 at most
+    entropy: float  # entropy of the policy, in nats; ln 3 = 1.099 at most
     kl: float  # estimate of KL(played ‖ new), mean of (ρ − 1) − log ρ (Schulman 2020)
-    clip_share: float  # share of the steps whose ratio is clipped, so that their gradient is 0
+    clip_share: float  # share of the steps with a clipped ratio, whose policy gradient is 0
 
 
 def loss_gradient(

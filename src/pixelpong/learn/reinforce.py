@@ -1,6 +1,6 @@
 """REINFORCE: the gradient of one episode, in readable NumPy.
 
-The objective of an episode is Σ_t A_t log π(a_t | x_t), with A the standardised returns. Its
+The objective of an episode is Σ_t A_t log π(a_t | x_t), where A are the standardised returns. Its
 gradient with respect to the logit is (y_t − p_t) A_t, where y is 1 for UP and 0 for DOWN: the
 originals' "label minus probability" times the advantage. Ascent makes good actions more probable.
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 def discounted_returns(rewards: NDArray[Any], gamma: float) -> NDArray[np.float64]:
-    """Compute at each step the discounted sum of the point's future rewards.
+    """Compute the discounted sum of the point's future rewards at each step.
 
         G_t = r_t                          if r_t ≠ 0 (a point ends here)
         G_t = r_t + gamma · G_{t+1}     otherwise, with G_T = 0

@@ -1,7 +1,7 @@
-"""Learners own the parameters, the optimizer's memory and the counts of the training.
+"""Learners own the parameters, the optimizer's memory and the counts of the run.
 
-A learner decides what to play next (`items`) and learns from the results (`apply`), always in the
-order of the items, never in the order of arrival: float addition is not associative.
+A learner decides what to play next (`items`) and learns from the results (`apply`). It always does
+so in the order of the items, never in the order of arrival: float addition is not associative.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class UpdateStats:
     episodes: tuple[Episode, ...]
     running_means: tuple[float | None, ...]  # the originals' running mean after each episode
     steps: int
-    play_seconds: float
-    rollout_seconds: float  # wall time from requesting the first item to adding the last result
+    play_seconds: float  # added up over all workers
+    rollout_seconds: float  # wall time from the request of the first item to the last result
     learn_seconds: float  # wall time of the learner's work after that
-    # The part of a metrics line about what was played and learned: `Progress.count`, the attempt
-    # (2 after a restart), ``grad_norm``, and the losses of the algorithm.
-    figures: dict[str, Any]
+    # The metrics of what was played and learned, for a line of metrics: see `Progress.count`; the
+    # attempt (2 after a restart), ``grad_norm``, and the losses of the algorithm.
+    metrics: dict[str, Any]
 
     @property
     def steps_per_second(self) -> float:
@@ -52,22 +52,21 @@ class Learner:
     moments: ClassVar[tuple[str, ...]]  # prefixes of the optimizer's arrays for a parameter
 
     def __init__(self, config: Config) -> None:
-        """Begin with the parameters that the seed gives."""
+        """Start with the parameters that the seed gives."""
         self.config, self.progress = config, Progress()
-        self._begin()
+        self._reset_params()
 
-    def _begin(self) -> None:
-        """Initialise parameters and the optimizer's memory for the attempt."""
+    def _reset_params(self) -> None:
+        """Set the parameters and the optimizer's memory to those at the start of the attempt."""
         config, attempt = self.config, self.progress.attempt
-        network = config.algorithm, config.hidden, config.dtype
-        drawn = draw_params(*network, config.seed, attempt)
+        drawn = draw_params(config.algorithm, config.hidden, config.dtype, config.seed, attempt)
         # The parameters, and the optimizer's memory of each.
-        self.own = {
-            kind + name: kernels.unshared(*w.shape, dtype=w.dtype)
-            for kind in ("", *self.moments)
+        self.state = {
+            prefix + name: kernels.unshared(*w.shape, dtype=w.dtype)
+            for prefix in ("", *self.moments)
             for name, w in drawn.items()
         }
-        self.params = {name: self.own[name] for name in drawn}
+        self.params = {name: self.state[name] for name in drawn}
         for name, w in drawn.items():
             self.params[name][:] = w
         # Whether a row of the first layer ever had a gradient.
@@ -79,42 +78,47 @@ class Learner:
 
     def apply(self, results: Iterable[Result]) -> UpdateStats:
         """Learn from the results of `items`, in their order, and count them."""
-        begin, attempt = time.perf_counter(), self.progress.attempt
+        start, attempt = time.perf_counter(), self.progress.attempt
         played = list(results)
-        since = time.perf_counter()
+        played_at = time.perf_counter()
         self.progress.update += 1  # an incomplete update is never recorded, and so never saved
         with np.errstate(over="ignore", invalid="ignore"):  # refused below
-            figures, rows = self._learn(played)
+            losses, rows = self._learn(played)
         self._has_memory[rows] = True
         counts = self._count(played)
-        # The entropy is that of the policy that played.
-        counts["figures"] = figures | counts["figures"] | {"attempt": attempt}
-        self._refuse_non_finite(rows, counts["figures"])
-        self._end(counts["steps"])
-        seconds = time.perf_counter() - since
-        return UpdateStats(**counts, rollout_seconds=since - begin, learn_seconds=seconds)
+        # Both have an entropy; that of the policy that played is reported.
+        metrics = losses | counts.pop("metrics") | {"attempt": attempt}
+        self._refuse_non_finite(rows, metrics)
+        self._finish_update(counts["steps"])
+        return UpdateStats(
+            **counts,
+            metrics=metrics,
+            rollout_seconds=played_at - start,
+            learn_seconds=time.perf_counter() - played_at,
+        )
 
     def _learn(self, played: list[Result]) -> tuple[dict[str, float], NDArray[np.uint16]]:
-        """Do the update's optimizer steps; return metrics and the first-layer rows changed."""
+        """Do the update's optimizer steps; return metrics, and the first-layer rows it changed."""
         raise NotImplementedError
 
     def _count(self, played: list[Result]) -> dict[str, Any]:
         """Count what was played, see `Progress.count`."""
         raise NotImplementedError
 
-    def _end(self, steps: int) -> None:
+    def _finish_update(self, steps: int) -> None:
         """Finish an update of this many steps, which are already counted."""
 
-    def _refuse_non_finite(self, rows: NDArray[np.uint16], figures: dict[str, Any]) -> None:
+    def _refuse_non_finite(self, rows: NDArray[np.uint16], metrics: dict[str, Any]) -> None:
         """Refuse an update with numbers that are not finite, before it can be saved.
 
-        They show in the sums of squares of what it changed, which in the first layer is some rows.
+        Such a number makes the sum of squares of what the update changed infinite or NaN. In the
+        first layer, it changed only some rows.
         """
         sums = {
-            name: kernels.sum_of_squares(lines(w), places(name, w, rows))
-            for name, w in self.own.items()
+            name: kernels.sum_of_squares(as_matrix(w), touched_indices(name, w, rows))
+            for name, w in self.state.items()
         }
-        for name, number in (figures | sums).items():
+        for name, number in (metrics | sums).items():
             if not math.isfinite(number or 0):
                 what = f"{name} is not finite after update {self.progress.update}"
                 advice = "lower --learning-rate and resume from the last checkpoint"
@@ -124,12 +128,12 @@ class Learner:
         """Everything the future depends on: arrays, and counters as JSON.
 
         The arrays are the parameters under their names, the optimizer's means of the squared
-        gradient as ``v.NAME``, those of the gradient, if any, as ``m.NAME``, and ``rows`` [K],
-        ascending: the rows of the first layer that training has touched. The other rows are as the
-        seed drew them and are left out.
+        gradient as ``v.NAME``, and its means of the gradient, if it has any, as ``m.NAME``. The
+        rows of the first layer that training has touched are listed in ``rows`` [K], ascending.
+        The others are left out, because the seed gives them.
         """
         rows = np.flatnonzero(self._has_memory).astype(np.uint16)
-        arrays = {name: w[places(name, w, rows)] for name, w in self.own.items()}
+        arrays = {name: w[touched_indices(name, w, rows)] for name, w in self.state.items()}
         return arrays | {"rows": rows}, dataclasses.asdict(self.progress)
 
     def set_state(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
@@ -140,8 +144,8 @@ class Learner:
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
         self.progress = convert(counters, Progress)
-        self._begin()
-        fill(self.own, arrays)
+        self._reset_params()
+        fill(self.state, arrays)
         self._has_memory[arrays["rows"]] = True
 
 
@@ -162,26 +166,27 @@ def draw_params(algorithm: str, hidden: int, dtype: str, seed: int, attempt: int
     return NETS[algorithm].init(rng, hidden, dtype)
 
 
-def fill(own: Params, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Copy the arrays of a state into those of a learner or network.
+def fill(state: Params, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Copy the arrays of a file into those of a learner or network.
 
     Raises `ValueError` if their shapes or types differ, and `KeyError` if one is missing.
     """
     rows = arrays["rows"]
-    if rows.dtype != np.uint16 or rows.ndim != 1 or rows.max(initial=0) >= len(own["W1"]):
+    if rows.dtype != np.uint16 or rows.ndim != 1 or rows.max(initial=0) >= len(state["W1"]):
         raise ValueError("invalid rows")
-    for name, w in own.items():
-        some, got = places(name, w, rows), arrays[name]
-        if (got.shape, got.dtype) != (shape := (len(some), *w.shape[1:]), w.dtype):
-            raise ValueError(f"{name} is {got.shape} {got.dtype}, not {shape} {w.dtype}")
-        w[some] = got
+    for name, w in state.items():
+        indices, values = touched_indices(name, w, rows), arrays[name]
+        shape = len(indices), *w.shape[1:]
+        if (values.shape, values.dtype) != (shape, w.dtype):
+            raise ValueError(f"{name} is {values.shape} {values.dtype}, not {shape} {w.dtype}")
+        w[indices] = values
 
 
-def places(name: str, array: NDArray[Any], rows: NDArray[np.uint16]) -> NDArray[np.uint16]:
+def touched_indices(name: str, array: NDArray[Any], rows: NDArray[np.uint16]) -> NDArray[np.uint16]:
     """The indices in an array that training touches: `rows` in the first layer, otherwise all."""
     return rows if name.endswith("W1") else np.arange(len(array), dtype=np.uint16)
 
 
-def lines(array: NDArray[Any]) -> NDArray[Any]:
+def as_matrix(array: NDArray[Any]) -> NDArray[Any]:
     """A view as a matrix [·, C]: a row for each index of the first dimension."""
     return array.reshape(len(array), math.prod(array.shape[1:]))

@@ -1,10 +1,10 @@
 """Steps of Adam on minibatches, computed by several threads.
 
-The work on a minibatch has two parts, and threads take pieces of each in parallel. In the first
-part, a piece is some of the steps, from the inputs to the gradient of the pre-activations. In the
-second, a piece is some of the inputs, from that gradient to the new parameters. The pieces depend
-on the minibatch, not on the threads, and their sums are added in order, so the number of threads
-changes no bit.
+The work on a minibatch has two parts, and threads compute pieces of each in parallel. In the first
+part, a piece is some of the steps: it leads from their inputs to the gradient of their
+pre-activations. In the second, a piece is some of the inputs: it leads from that gradient to the
+new parameters. The pieces depend on the minibatch, not on the threads, and their sums are added in
+order, so the number of threads changes no bit.
 
 An input that is 0 in all steps of the minibatch has no gradient. Its row of the first layer, and
 Adam's memory of it, do not change.
@@ -15,9 +15,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -26,17 +26,19 @@ from numpy.typing import NDArray
 
 from pixelpong import kernels
 from pixelpong.items import Params
+from pixelpong.kernels.optimizer import AdamArrays
 from pixelpong.learn.gated import NUM_OUTPUTS
-from pixelpong.learn.ppo import LossStats, LossWeights
+from pixelpong.learn.optimizer import AdamScales
+from pixelpong.learn.ppo import LossStats, LossWeights, Minibatch
 from pixelpong.learn.returns import standardize
-from pixelpong.learners import lines
+from pixelpong.learners import as_matrix
 
 PIECE = 256  # steps per piece: a few tenths of a millisecond of work
-MAX_PIECES = 16  # of a minibatch; more threads than this are idle
+MAX_PIECES = 16  # pieces of a minibatch; more threads than this are idle
 # The cost of Adam's step on a row of the first layer, relative to adding one row of the gradient.
 _ROW_COST = 12
-ADVANTAGE = 2  # the advantage's column in `Steps.played`
-_KINDS = ("", "m.", "v.")  # prefixes of the arrays in Adam's step: the parameters, its memory
+
+RunAll = Callable[[Sequence[Callable[[], Any]]], list[Any]]
 
 
 @dataclass(frozen=True)
@@ -46,110 +48,183 @@ class Steps:
     # [N], the inputs that are 1 at step 0, then those of step 1 and so on
     indices: NDArray[np.uint16]
     offsets: NDArray[np.int32]  # [T + 1]; step t has ``indices[offsets[t]:offsets[t + 1]]``
-    # [T, 4], index of the action in `ACTIONS`, its log-probability, advantage, value target
-    played: NDArray[np.float64]
+    batch: Minibatch  # all T steps, with advantages that are not standardised yet
 
     def __len__(self) -> int:
-        return len(self.played)
+        return len(self.batch.actions)
 
 
 @contextlib.contextmanager
-def sharing(num_threads: int) -> Iterator[Callable[..., list[Any]]]:
-    """Share calls among threads, each of which wakes once for all; the results come in order."""
+def thread_pool(num_threads: int) -> Iterator[RunAll]:
+    """Yield a function that makes several calls in parallel and returns the results in order."""
 
-    def share(calls: list[Callable[[], Any]]) -> list[Any]:
-        found, left = [None] * len(calls), enumerate(calls)
+    def run_all(calls: Sequence[Callable[[], Any]]) -> list[Any]:
+        results = [None] * len(calls)
+        waiting = enumerate(calls)  # shared, so that a thread wakes once for all its calls
 
-        def take() -> None:
-            for place, call in left:
-                found[place] = call()
+        def work() -> None:
+            for index, call in waiting:
+                results[index] = call()
 
-        others = [pool.submit(take) for _ in range(num_threads - 1)]
-        take()
-        for each in others:
-            each.result()
-        return found
+        others = [pool.submit(work) for _ in range(num_threads - 1)]
+        work()
+        for other in others:
+            other.result()
+        return results
 
     with ThreadPoolExecutor(num_threads, "learner") as pool:
-        yield share
+        yield run_all
 
 
-def descend(
-    own: Params,
+def adam_step(
+    state: Params,
     steps: Steps,
     chosen: NDArray[np.int64],
     weights: LossWeights,
-    scales: NDArray[np.float64],
-    share: Callable[..., list[Any]],
+    scales: AdamScales,
+    run_all: RunAll,
 ) -> tuple[LossStats, float]:
     """Do one optimizer step on a minibatch; return the loss and the gradient's norm.
 
     Args:
-        own: the parameters, and Adam's running means ``m.NAME`` of the gradient and ``v.NAME`` of
+        state: the parameters, and Adam's running means ``m.NAME`` of the gradient and ``v.NAME`` of
             its square; changed.
         steps: all steps of the update.
         chosen: [M], the minibatch as indices of `steps`, ascending, so that steps close in time,
             which share inputs, are processed together.
         weights: of the parts of the loss.
-        scales: [2] as in `pixelpong.kernels.adam_rows`.
-        share: from `sharing`.
+        scales: the factors of Adam's running means.
+        run_all: from `thread_pool`.
     """
-    size, (W1, means, squares) = len(chosen), (lines(own[f"{it}W1"]) for it in _KINDS)
-    W2, numbers = _join(own["W2"], own["b2"]), np.array([*vars(weights).values(), size])
-    begins, ends = steps.offsets[chosen], steps.offsets[chosen + 1]
-    played = steps.played[chosen]
-    played[:, ADVANTAGE] = standardize(played[:, ADVANTAGE])
-    all_z = kernels.unshared(size, W1.shape[1], dtype=W1.dtype)
-
-    def differentiate(some: slice) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """For some steps, compute the gradients of the pre-activations and of W2."""
-        z, zeros = all_z[some], kernels.unshared
-        dW2, h = (zeros(number, W2.shape[1], dtype=W2.dtype) for number in (NUM_OUTPUTS, 2))
-        sums, y = zeros(len(fields(LossStats))), zeros(NUM_OUTPUTS)
-        h[:] = 1
-        kernels.sum_rows(W1, steps.indices, begins[some], ends[some], z)
-        kernels.differentiate(W2, z, played[some], numbers, h, y, dW2, sums)
-        return dW2, sums
-
-    def step(some: slice) -> float:
-        """For some inputs, compute the new rows of W1 and return the gradient's squared norm."""
-        g = kernels.unshared(some.stop - some.start, W1.shape[1], dtype=W1.dtype)
-        kernels.sum_rows(all_z, places, starts[:-1][some], starts[1:][some], g)
-        total = np.zeros(W1.shape[1], W1.dtype)
-        kernels.adam_rows(W1, g, means, squares, rows[some], scales, total)
-        return float(total.sum(dtype=np.float64))
-
-    scratch, rows = np.empty(len(W1), np.int32), np.empty(len(W1), np.uint16)
-    starts = np.empty(len(W1) + 1, np.int32)
-    places = np.empty(len(steps.indices), np.uint16 if size <= 1 << 16 else np.uint32)
-    lists = steps.indices, steps.offsets, chosen, scratch, rows, starts, places
-    num_pieces = min(MAX_PIECES, -(-size // PIECE))
-    shares = np.arange(num_pieces + 1)
-    pieces = _cut(differentiate, size * shares // num_pieces)
-    count, *found = share([partial(kernels.list_steps, *lists), *pieces])
-    rows, starts = rows[:count], starts[: count + 1]
-    work = starts + _ROW_COST * np.arange(count + 1)
-    cuts = np.searchsorted(work, int(work[-1]) * shares // num_pieces)
-    totals = [sum(share(_cut(step, cuts)))]
-    for name, g in _split(np.sum([dW2 for dW2, _ in found], axis=0)).items():
-        w, m, v = (lines(own[f"{it}{name}"]) for it in _KINDS)
-        total = np.zeros(w.shape[1], w.dtype)
-        kernels.adam_rows(w, g, m, v, np.arange(len(w), dtype=np.uint16), scales, total)
-        totals.append(total.sum(dtype=np.float64))
-    losses = np.sum([sums for _, sums in found], axis=0) / size
-    return LossStats(*losses.tolist()), math.sqrt(math.fsum(totals))
+    work = _MinibatchWork(state, steps, chosen, weights, scales)
+    first_part = [partial(work.differentiate, piece) for piece in work.pieces_of_steps()]
+    _, *results = run_all([work.list_inputs, *first_part])
+    second_part = [partial(work.update_inputs, piece) for piece in work.pieces_of_inputs()]
+    squares = sum(run_all(second_part))
+    gradients, losses = zip(*results, strict=True)
+    output_squares = work.update_outputs(np.sum(gradients, axis=0))
+    means = np.sum(losses, axis=0) / len(chosen)
+    return LossStats(*means.tolist()), math.sqrt(math.fsum([squares, *output_squares]))
 
 
-def _cut(call: Callable[[slice], Any], ends: NDArray[Any]) -> list[Callable[[], Any]]:
-    return [partial(call, slice(*both)) for both in itertools.pairwise(ends.tolist())]
+class _MinibatchWork:
+    """The work of one optimizer step, in pieces for threads.
+
+    First part: `list_inputs`, and `differentiate` for each piece. Second part: `update_inputs` for
+    each piece, and `update_outputs`.
+    """
+
+    def __init__(
+        self,
+        state: Params,
+        steps: Steps,
+        chosen: NDArray[np.int64],
+        weights: LossWeights,
+        scales: AdamScales,
+    ) -> None:
+        """Take the arguments of `adam_step`."""
+        self._steps, self._chosen, self._weights, self._scales = steps, chosen, weights, scales
+        self._W1, self._W2, self._b2 = (_adam_arrays(state, name) for name in ("W1", "W2", "b2"))
+        self._outputs = _join_outputs(state["W2"], state["b2"])
+        batch = Minibatch(*(column[chosen] for column in steps.batch))
+        self._batch = batch._replace(advantages=standardize(batch.advantages))
+        self._num_pieces = min(MAX_PIECES, -(-len(chosen) // PIECE))
+        # The pre-activations of each step, which `differentiate` replaces by their gradient.
+        w = self._W1.w
+        self._z = kernels.unshared(len(chosen), w.shape[1], dtype=w.dtype)
+
+    def pieces_of_steps(self) -> list[slice]:
+        """Pieces with about the same number of steps."""
+        shares = np.arange(self._num_pieces + 1)
+        return _slices(len(self._chosen) * shares // self._num_pieces)
+
+    def differentiate(self, piece: slice) -> tuple[NDArray[Any], LossStats]:
+        """For some steps, compute the gradients of their pre-activations.
+
+        Returns the gradient in the output layer, and the sums of the losses.
+        """
+        offsets, chosen, z = self._steps.offsets, self._chosen[piece], self._z[piece]
+        kernels.sum_rows(self._W1.w, self._steps.indices, offsets[chosen], offsets[chosen + 1], z)
+        columns, dtype = self._outputs.shape[1], z.dtype
+        dW2, scratch = (
+            kernels.unshared(length, columns, dtype=dtype) for length in (NUM_OUTPUTS, 2)
+        )
+        scratch[:] = 1
+        loss = kernels.differentiate(
+            self._outputs,
+            z,
+            Minibatch(*(column[piece] for column in self._batch)),
+            self._weights,
+            len(self._chosen),
+            scratch,
+            kernels.unshared(NUM_OUTPUTS),
+            dW2,
+        )
+        return dW2, loss
+
+    def list_inputs(self) -> None:
+        """List the inputs that are 1 at any step, and the steps of each; for `update_inputs`."""
+        num_inputs = len(self._W1.w)
+        inputs, slots = np.empty(num_inputs, np.uint16), np.empty(num_inputs, np.int32)
+        starts = np.empty(num_inputs + 1, np.int32)
+        small = np.uint16 if len(self._chosen) <= 1 << 16 else np.uint32
+        self._positions = np.empty(len(self._steps.indices), small)
+        count = kernels.list_steps(
+            self._steps.indices,
+            self._steps.offsets,
+            self._chosen,
+            slots,
+            inputs,
+            starts,
+            self._positions,
+        )
+        self._inputs, self._starts = inputs[:count], starts[: count + 1]
+
+    def pieces_of_inputs(self) -> list[slice]:
+        """Pieces of the listed inputs with about the same amount of work."""
+        work = self._starts + _ROW_COST * np.arange(len(self._starts))
+        shares = np.arange(self._num_pieces + 1)
+        return _slices(np.searchsorted(work, int(work[-1]) * shares // self._num_pieces))
+
+    def update_inputs(self, piece: slice) -> float:
+        """For some inputs, update the rows of W1; return the gradient's squared norm."""
+        inputs, W1 = self._inputs[piece], self._W1
+        g = kernels.unshared(len(inputs), W1.w.shape[1], dtype=W1.w.dtype)
+        starts, stops = self._starts[:-1][piece], self._starts[1:][piece]
+        kernels.sum_rows(self._z, self._positions, starts, stops, g)
+        return _step(W1, g, inputs, self._scales)
+
+    def update_outputs(self, dW2: NDArray[Any]) -> list[float]:
+        """Update W2 and b2; return the squared norms of their gradients."""
+        layer, gradients = (self._W2, self._b2), _split_outputs(dW2)
+        rows = np.arange(NUM_OUTPUTS, dtype=np.uint16)
+        return [_step(w, g, rows, self._scales) for w, g in zip(layer, gradients, strict=True)]
 
 
-def _join(W2: NDArray[Any], b2: NDArray[Any]) -> NDArray[Any]:
+def _adam_arrays(state: Params, name: str) -> AdamArrays:
+    """A parameter and Adam's memory of it, as matrices."""
+    return AdamArrays(*(as_matrix(state[prefix + name]) for prefix in ("", "m.", "v.")))
+
+
+def _step(
+    arrays: AdamArrays, g: NDArray[Any], rows: NDArray[np.uint16], scales: AdamScales
+) -> float:
+    """Do Adam's step on some rows; return the squared norm of their gradient."""
+    squares = np.zeros(g.shape[1], g.dtype)
+    kernels.adam_rows(arrays, g, rows, scales, squares)
+    return float(squares.sum(dtype=np.float64))
+
+
+def _slices(ends: NDArray[Any]) -> list[slice]:
+    return [slice(start, stop) for start, stop in itertools.pairwise(ends.tolist())]
+
+
+def _join_outputs(W2: NDArray[Any], b2: NDArray[Any]) -> NDArray[Any]:
     """The output layer [4, H, 2] and [4] in the kernels' form: [4, 2H + 1]."""
-    return np.concatenate([lines(W2.swapaxes(1, 2)), lines(b2)], axis=1)
+    return np.concatenate([as_matrix(W2.swapaxes(1, 2)), as_matrix(b2)], axis=1)
 
 
-def _split(dW2: NDArray[Any]) -> Params:
-    """Undo `_join`: [4, 2H] and [4, 1]."""
+def _split_outputs(dW2: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Undo `_join_outputs` for a gradient: W2's [4, 2H], b2's [4, 1]."""
     pairs = dW2[:, :-1].reshape(NUM_OUTPUTS, 2, -1).swapaxes(1, 2)
-    return {"W2": lines(np.ascontiguousarray(pairs)), "b2": dW2[:, -1:].copy()}
+    return as_matrix(np.ascontiguousarray(pairs)), dW2[:, -1:].copy()

@@ -6,7 +6,7 @@ Source: Schulman et al. (2017), algorithm 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from pixelpong import kernels
 from pixelpong.config import Config
-from pixelpong.items import ACTIONS, BUILTIN, HALF, SELF, UP, Item, Result
-from pixelpong.learn.optimizer import ADAM_DECAYS
-from pixelpong.learn.ppo import LossWeights, generalized_advantages
+from pixelpong.items import ACTIONS, BUILTIN, HALF, SELF, UP, Item, Played, Result
+from pixelpong.learn.optimizer import adam_scales
+from pixelpong.learn.ppo import LossWeights, Minibatch, generalized_advantages
 from pixelpong.learners import Learner
-from pixelpong.learners.passes import Steps, descend, sharing
+from pixelpong.learners.passes import Steps, adam_step, thread_pool
 from pixelpong.machine import count_cores
 from pixelpong.seeding import make_rng
 
-MAX_ITEMS = 16  # of a round, which several workers share; even, see `PPOLearner._opponents`
+MAX_ITEMS = 16  # items of a round, for workers to share; even, see `PPOLearner._opponents`
 
 
 class PPOLearner(Learner):
@@ -31,38 +31,39 @@ class PPOLearner(Learner):
     moments = "m.", "v."
 
     def __init__(self, config: Config) -> None:
-        """Begin with the parameters that the seed gives."""
+        """Start with the parameters that the seed gives."""
         super().__init__(config)
         self._streams = np.zeros(config.num_envs, kernels.STREAM)
-        # With `workers` set, several trainings can share a machine's cores.
+        # With `workers` set, several runs can share a machine's cores.
         workers = config.workers if config.engine == "threads" else None
         self._num_threads = min(workers or count_cores(), count_cores())
 
     def items(self) -> list[Item]:
-        """The next steps of all streams; item i has the streams i, i + `MAX_ITEMS` and so on."""
+        """The next steps of all streams; item i has the streams i, i + `MAX_ITEMS`, and so on."""
         seed, update = self.config.seed, self.progress.update + 1
         opponents, rows = self._opponents(), as_bytes(self._streams)
         return [
             Item(
-                "train", seed, update, place, steps=self.config.num_steps,
-                streams=np.ascontiguousarray(rows[place::MAX_ITEMS]).view(kernels.STREAM)[:, 0],
-                opponent=opponents[place],
+                "train", seed, update, index, steps=self.config.num_steps,
+                streams=np.ascontiguousarray(rows[index::MAX_ITEMS]).view(kernels.STREAM)[:, 0],
+                opponent=opponents[index],
             )
-            for place in range(min(len(rows), MAX_ITEMS))
+            for index in range(min(len(rows), MAX_ITEMS))
         ]  # fmt: skip
 
-    def _opponents(self, word: str | None = None) -> list[str]:
-        """Each stream's opponent, the same in all its games; `word` is the option, by default."""
-        word = word or self.config.opponent
-        both = (SELF, BUILTIN) if word == HALF else (word, word)
-        return [both[index % 2] for index in range(len(self._streams))]
+    def _opponents(self, option: str | None = None) -> list[str]:
+        """Each stream's opponent, the same in all its games; by default for the current option."""
+        option = option or self.config.opponent
+        even, odd = (SELF, BUILTIN) if option == HALF else (option, option)
+        return [odd if index % 2 else even for index in range(len(self._streams))]
 
     def _count(self, played: list[Result]) -> dict[str, Any]:
         length = self.config.num_steps + 1
-        steps = joined([side.steps for each in played for side in each.sides], length)[:, :-1]
+        sides = [side for result in played for side in result.sides]
+        steps = joined(sides, length)[:, :-1]
         points = []
         for opponent, result in zip(self._opponents(), played, strict=False):
-            rewards = joined([result.sides[0].steps], length)[:, :-1]["reward"]
+            rewards = joined(result.sides[:1], length)[:, :-1]["reward"]
             points += [(opponent, int(reward)) for reward in rewards[rewards != 0]]
         entropy, is_up = float(steps["entropy"].ravel().sum()), steps["action"] == ACTIONS.index(UP)
         return self.progress.count(played, points, steps.size, entropy, int(is_up.sum()))
@@ -75,22 +76,22 @@ class PPOLearner(Learner):
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
         super()._restore(arrays, counters)
-        # A game has one opponent: where it has changed, and in new streams, games begin anew.
+        # A game has one opponent: if that has changed, the stream starts a new game.
         streams = np.ascontiguousarray(arrays["streams"]).view(kernels.STREAM)[:, 0]
         if not kernels.are_streams(streams):
-            raise ValueError("streams with indices outside their arrays")
+            raise ValueError("its streams have indices outside their arrays")
         self._streams = np.zeros(len(self._streams), kernels.STREAM)
         before, now = self._opponents(self.progress.opponent), self._opponents()
-        stay = [k for k in range(min(len(streams), len(now))) if before[k] == now[k]]
-        as_bytes(self._streams)[stay] = as_bytes(streams)[stay]
+        kept = [k for k in range(min(len(streams), len(now))) if before[k] == now[k]]
+        as_bytes(self._streams)[kept] = as_bytes(streams)[kept]
 
-    def _end(self, steps: int) -> None:
+    def _finish_update(self, steps: int) -> None:
         """Start a new attempt if this one is behind.
 
         The time to win has a heavy tail: about one attempt in fifteen finds only long rallies, and
-        takes at least twice as long as the others. This shows early, and a new attempt is faster
-        than waiting. It is checked once, in the update that completes `restart_after` steps, and
-        only against the built-in opponent, where shares of points are comparable.
+        takes at least twice as long as the others. This is visible early, and starting again is
+        faster than waiting. It is checked once, in the update that completes `restart_after` steps,
+        and only against the built-in opponent, where shares of points are comparable.
         Source: Gomes, Selman and Kautz (1998), for search.
         """
         limit, won = self.config.restart_after, self.progress.points_won_1000
@@ -101,15 +102,15 @@ class PPOLearner(Learner):
             self.progress.attempt_began = self.progress.steps
             self.progress.adam_steps = 0
             self.progress.recent_points.clear()
-            self._begin()
+            self._reset_params()
 
     def share_left(self) -> float:
-        """The remaining share of the learning rate and, squared, of the entropy bonus.
+        """The fraction of the learning rate still in effect; its square scales the entropy bonus.
 
         It falls with the share of points lost: the fewer are lost, the less there is to learn from,
         while the noise of a step stays the same. Against opponents that also learn, that share
-        means nothing; there it falls with the steps (``anneal_steps``). GAE lambda goes from its
-        start to its end at the same rate: a well-trained value function can be trusted sooner.
+        means nothing, so the fraction falls with the steps (``anneal_steps``). GAE lambda goes from
+        its start to its end at the same rate: a well-trained value function can be trusted sooner.
         """
         if steps := self.config.anneal_steps:
             return max(1 - self.progress.steps / steps, 0.0)
@@ -126,33 +127,37 @@ class PPOLearner(Learner):
         learning_rate = left * config.learning_rate
         weights = LossWeights(config.clip_coef, config.vf_coef, left**2 * config.ent_coef)
         rng = make_rng(config.seed, "learn", self.progress.update)
-        found, num_chunks = [], min(config.num_minibatches, len(steps))
-        with sharing(self._num_threads) as share:
+        losses, num_minibatches = [], min(config.num_minibatches, len(steps))
+        with thread_pool(self._num_threads) as run_all:
             for _ in range(config.update_epochs):
-                chunks = np.array_split(rng.permutation(len(steps)), num_chunks)
-                for chosen in map(np.sort, chunks):
+                for chosen in np.array_split(rng.permutation(len(steps)), num_minibatches):
                     self.progress.adam_steps += 1
-                    decay_m, decay_v = (1 - d**self.progress.adam_steps for d in ADAM_DECAYS)
-                    scales = np.array([learning_rate / decay_m, 1 / decay_v])
-                    loss, norm = descend(self.own, steps, chosen, weights, scales, share)
-                    found.append(vars(loss) | {"grad_norm": norm})
-        self._streams = np.zeros_like(self._streams)
-        for place, each in enumerate(played):
-            assert each.streams is not None
-            as_bytes(self._streams)[place::MAX_ITEMS] = as_bytes(each.streams)
-        self.progress.opponent = config.opponent
-        means = {name: math.fsum(each[name] for each in found) / len(found) for name in found[0]}
+                    scales = adam_scales(learning_rate, self.progress.adam_steps)
+                    loss, norm = adam_step(
+                        self.state, steps, np.sort(chosen), weights, scales, run_all
+                    )
+                    losses.append(loss._asdict() | {"grad_norm": norm})
+        self._keep_streams(played)
+        means = {name: math.fsum(it[name] for it in losses) / len(losses) for name in losses[0]}
         rows = np.flatnonzero(np.bincount(steps.indices)).astype(np.uint16)
         return means | {"learning_rate": learning_rate}, rows
+
+    def _keep_streams(self, played: list[Result]) -> None:
+        """Keep the streams as they are after the round, with the opponent that they had."""
+        self._streams = np.zeros_like(self._streams)
+        for index, result in enumerate(played):
+            assert result.streams is not None
+            as_bytes(self._streams)[index::MAX_ITEMS] = as_bytes(result.streams)
+        self.progress.opponent = self.config.opponent
 
 
 def lay_out(played: list[Result], num_steps: int, gamma: float, gae_lambda: float) -> Steps:
     """Join the results of an update into one list of steps."""
     sides = [side for result in played for side in result.sides]
-    records = joined([side.steps for side in sides], num_steps + 1)
+    records = joined(sides, num_steps + 1)
     steps, values = records[:, :-1], records["value"]
     advantages = generalized_advantages(steps["reward"], steps["is_end"], values, gamma, gae_lambda)
-    columns = steps["action"], steps["log_probability"], advantages, advantages + values[:, :-1]
+    targets = advantages + values[:, :-1]
     # Kernels read wherever the offsets point. Only a bug could make some that do not fit.
     lengths = np.concatenate([np.diff(side.offsets) for side in sides]).reshape(records.shape)
     is_whole = [(side.offsets[0], side.offsets[-1]) == (0, len(side.indices)) for side in sides]
@@ -161,13 +166,19 @@ def lay_out(played: list[Result], num_steps: int, gamma: float, gae_lambda: floa
     indices = np.concatenate([side.indices for side in sides])
     assert len(indices) < 1 << 31, "more inputs than 32 bits can count"
     offsets = np.concatenate([[0], lengths[:, :-1].ravel()]).cumsum(dtype=np.int32)
-    return Steps(indices, offsets, np.column_stack([column.ravel() for column in columns]))
+    batch = Minibatch(
+        actions=steps["action"].ravel(),
+        log_probabilities=steps["log_probability"].ravel(),
+        advantages=advantages.ravel(),
+        targets=targets.ravel(),
+    )
+    return Steps(indices, offsets, batch)
 
 
-def joined(records: list[Any], length: int) -> NDArray[np.void]:
-    """Join lists of records: [·, length]."""
-    whole: NDArray[Any] = np.concatenate([as_bytes(each) for each in records])
-    return np.reshape(whole.view(records[0].dtype), (-1, length))
+def joined(sides: Sequence[Played], length: int) -> NDArray[np.void]:
+    """Join the steps of several sides, a row for each stream: [·, length]."""
+    rows: NDArray[Any] = np.concatenate([as_bytes(side.steps) for side in sides])
+    return np.reshape(rows.view(sides[0].steps.dtype), (-1, length))
 
 
 def as_bytes(records: NDArray[np.void]) -> NDArray[np.uint8]:

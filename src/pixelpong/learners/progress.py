@@ -25,10 +25,12 @@ class Progress:
     episodes: int = 0
     # As in the originals: 0.99 old + 0.01 new, starting at the first return; None before it.
     running_mean: float | None = None
-    recent_returns: list[float] = field(default_factory=list)  # RETURN_WINDOW, oldest first
-    recent_points: list[int] = field(default_factory=list)  # POINT_WINDOW rewards, oldest first
-    adam_steps: int = 0  # of this attempt
-    opponent: str = BUILTIN  # the option in the last update, for the streams
+    recent_returns: list[float] = field(default_factory=list)  # last RETURN_WINDOW, oldest first
+    recent_points: list[int] = field(
+        default_factory=list
+    )  # last POINT_WINDOW rewards, oldest first
+    adam_steps: int = 0  # optimizer steps in this attempt
+    opponent: str = BUILTIN  # option in the last update, which the streams have played against
 
     def count(
         self,
@@ -43,22 +45,21 @@ class Progress:
         `points` has the opponent and the reward of each point that ended; `steps` is the number of
         steps to learn from, `entropy` and `ups` are sums over them.
         """
-        episodes = tuple(episode for each in results for episode in each.episodes)
-        returns, rewards = ([each.episode_return for each in episodes], [it for _, it in points])
-        known = [reward for opponent, reward in points if opponent == BUILTIN]
+        episodes = tuple(episode for result in results for episode in result.episodes)
+        comparable = [reward for opponent, reward in points if opponent == BUILTIN]
         self.steps += steps
-        self.frames += sum(each.frames for each in results)
-        self.recent_points = [*self.recent_points, *known][-POINT_WINDOW:]
+        self.frames += sum(result.frames for result in results)
+        self.recent_points = [*self.recent_points, *comparable][-POINT_WINDOW:]
         return {
             "episodes": episodes,
             "running_means": tuple(map(self._end_episode, episodes)),
             "steps": steps,
-            "play_seconds": math.fsum(each.seconds for each in results),
-            "figures": {
-                "mean_return": _mean(returns),
-                "points_won_share": _mean([reward > 0 for reward in rewards]),
+            "play_seconds": math.fsum(result.seconds for result in results),
+            "metrics": {
+                "mean_return": _mean([episode.episode_return for episode in episodes]),
+                "points_won_share": _mean([reward > 0 for _, reward in points]),
                 "steps_per_point": steps / len(points) if points else None,
-                "entropy": entropy / steps,  # of the policy, in nats
+                "entropy": entropy / steps,  # mean entropy of the policy, in nats
                 "up_share": ups / steps,
             },
         }
@@ -67,9 +68,9 @@ class Progress:
         """Count a finished episode, and its return if it was against the built-in opponent."""
         self.episodes += 1
         if episode.opponent == BUILTIN:
-            value, mean = episode.episode_return, self.running_mean
-            self.recent_returns = [*self.recent_returns, value][-RETURN_WINDOW:]
-            self.running_mean = value if mean is None else 0.99 * mean + 0.01 * value
+            latest, mean = episode.episode_return, self.running_mean
+            self.recent_returns = [*self.recent_returns, latest][-RETURN_WINDOW:]
+            self.running_mean = latest if mean is None else 0.99 * mean + 0.01 * latest
         return self.running_mean
 
     @property
@@ -86,8 +87,8 @@ class Progress:
     def estimated_return(self) -> float | None:
         """The return implied by the share of points won; None until the window is full.
 
-        It lags less than the mean of the last episodes: an episode with long rallies ends
-        thousands of steps after it began.
+        It lags behind less than the mean of the last episodes: an episode with long rallies ends
+        thousands of steps after it started.
         """
         if len(self.recent_points) < POINT_WINDOW or self.points_won_1000 is None:
             return None

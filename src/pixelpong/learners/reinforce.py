@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,8 @@ from numpy.typing import NDArray
 
 from pixelpong import kernels
 from pixelpong.items import BUILTIN, Item, Result
-from pixelpong.learners import Learner, UpdateStats, lines, places
-from pixelpong.play.worker import GROUP_SIZE, games_per_item, join
+from pixelpong.learners import Learner, UpdateStats, as_matrix, touched_indices
+from pixelpong.play.worker import games_per_item, groups_of, join
 
 
 class ReinforceLearner(Learner):
@@ -37,9 +36,11 @@ class ReinforceLearner(Learner):
         Groups are summed as they arrive, so that summing overlaps with playing;
         `pixelpong.play.worker` explains the order.
         """
-        size, left = GROUP_SIZE // games_per_item(self.config.batch_size), iter(results)
-        groups = iter(lambda: list(itertools.islice(left, size)), [])
-        return super().apply(map(join, [map(join, groups)]))  # one result, made lazily
+
+        def whole_batch() -> Iterator[Result]:
+            yield join(join(group) for group in groups_of(results))
+
+        return super().apply(whole_batch())
 
     def _learn(self, played: list[Result]) -> tuple[dict[str, float], NDArray[np.uint16]]:
         """Do a step of RMSProp along the sum of the gradients."""
@@ -51,8 +52,10 @@ class ReinforceLearner(Learner):
         touched = np.union1d(total.rows, np.flatnonzero(self._has_memory)).astype(np.uint16)
         for name, w in self.params.items():
             kernels.rmsprop(
-                *map(lines, (w, grads[name], self.own[f"v.{name}"])),
-                places(name, w, touched),
+                as_matrix(w),
+                as_matrix(grads[name]),
+                as_matrix(self.state[f"v.{name}"]),
+                touched_indices(name, w, touched),
                 self.config.learning_rate,
                 self.config.decay_rate,
             )
@@ -64,8 +67,8 @@ class ReinforceLearner(Learner):
         episodes = played[0].episodes
         return self.progress.count(
             played,
-            [(BUILTIN, reward) for each in episodes for reward in each.rewards],
-            sum(each.steps for each in episodes),
-            math.fsum(each.entropy for each in episodes),
-            sum(each.ups for each in episodes),
+            [(BUILTIN, reward) for episode in episodes for reward in episode.rewards],
+            sum(episode.steps for episode in episodes),
+            math.fsum(episode.entropy for episode in episodes),
+            sum(episode.ups for episode in episodes),
         )

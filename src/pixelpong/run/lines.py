@@ -38,7 +38,7 @@ class Line:
 class Evaluation:
     """The returns of some games; a training writes its evaluations as lines.
 
-    After a test that was passed they are new games, see `pixelpong.evaluation.judge`.
+    After a test that was passed they are new games, see `pixelpong.evaluation.run_target_test`.
     """
 
     mean_return: Return  # −21 … 21

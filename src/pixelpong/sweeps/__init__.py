@@ -1,1 +1,1 @@
-"""Many trainings at once: all combinations of seeds and options, and their results."""
+"""Many runs at once: all combinations of seeds and options, and their results."""

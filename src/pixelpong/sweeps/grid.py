@@ -1,4 +1,4 @@
-"""The grid of a sweep: its options, read and checked, and the trainings that they give.
+"""The grid of a sweep: its options, read and checked, and the configurations that they give.
 
 A TOML file has the options of ``pixelpong train --config``, any of which may be a list. The sweep
 is the product of these lists, for each of the ``rows`` if there are any:
@@ -18,12 +18,18 @@ from typing import Any
 
 from pixelpong.config import COMMAND_LINE, OPTIONS, Config, differences
 from pixelpong.config.presets import combine
-from pixelpong.errors import ConfigError, expected
+from pixelpong.errors import MAX_GOT, ConfigError, number_of
 
-MAX_TRAININGS = 10_000
-MAX_NAME = 100  # letters of a training's name, which is also its folder's
-SAVE_EVERY = 20  # updates, by default: a killed training loses a few seconds
-NOT_SWEPT = ("engine", "workers", "ray_address", "ray_mode", "verbose")  # set by the sweep
+MAX_RUNS = 10_000
+MAX_NAME = 100  # characters in the name of a run and its folder
+SAVE_EVERY = 20  # updates between checkpoints, by default: a killed run loses a few seconds
+NOT_SWEPT = (
+    "engine",
+    "workers",
+    "ray_address",
+    "ray_mode",
+    "verbose",
+)  # options that the sweep sets
 
 
 def read_seeds(words: Iterable[Any]) -> list[int]:
@@ -34,38 +40,41 @@ def read_seeds(words: Iterable[Any]) -> list[int]:
     """
     text = ",".join(map(str, words))
     try:
-        parts = [part.partition("-") for part in text.split(",")]
-        ends = [(int(first), int(last if dash else first)) for first, dash, last in parts]
-        ranges = [range(first, last + 1) for first, last in ends]
-        if 0 < sum(map(len, ranges)) <= MAX_TRAININGS:
+        ranges = []
+        for part in text.split(","):
+            first, dash, last = part.partition("-")
+            ranges.append(range(int(first), int(last if dash else first) + 1))
+        if 0 < sum(map(len, ranges)) <= MAX_RUNS:
             return list(dict.fromkeys(itertools.chain(*ranges)))
     except (ValueError, OverflowError):
         pass
-    what = f"seeds as 0-4 or 0,3,7, at most {MAX_TRAININGS:,} of them"
-    raise ConfigError(expected(what, repr(text)), options=["seeds"])
+    allowed = f"numbers such as 0-4 or 0,3,7, at most {MAX_RUNS:,} of them"
+    raise ConfigError(f"seeds must be {allowed}, not {text[:MAX_GOT]!r}", options=["seeds"])
 
 
 def make_grid(content: Mapping[str, Any], given: Mapping[str, Any], origin: str) -> list[Config]:
-    """Make the configuration of every training, with the seeds of a setting in a row.
+    """Make the configuration of every run; those of a setting, one per seed, are neighbours.
 
     The unchecked `content` of the file `origin` may also have the keys ``seeds`` and ``rows``. The
     `given` options replace those of the file.
     """
-    axes = {name: it if isinstance(it, list) else [it] for name, it in content.items()}
+    axes = {
+        name: values if isinstance(values, list) else [values] for name, values in content.items()
+    }
     rows = axes.pop("rows", [{}])
     if not all(isinstance(row, dict) for row in rows):
-        what = expected("rows like [{hidden = 32}, …]", rows)
-        raise ConfigError(f"{origin}: {what}")
+        got = str(rows)[:MAX_GOT]
+        raise ConfigError(f"{origin}: rows must be a list such as [{{hidden = 32}}, …], not {got}")
     if wrong := {*axes, *itertools.chain(*rows)}.intersection(NOT_SWEPT):
-        what = f"{', '.join(sorted(wrong))} cannot be swept"
+        problem = f"{', '.join(sorted(wrong))} cannot be swept"
         advice = "use engine, threads_each and ray_address of the sweep"
-        raise ConfigError(f"{origin}: {what}; {advice}", options=["threads_each", "ray_address"])
+        raise ConfigError(f"{origin}: {problem}; {advice}", options=["threads_each", "ray_address"])
     seeds = [*axes.pop("seed", []), *axes.pop("seeds", [])]
     axes["seed"] = read_seeds(seeds or [0])  # last, so that a setting's seeds are neighbours
     count = math.prod(map(len, (rows, *axes.values())))
-    if not 0 < count <= MAX_TRAININGS:
-        what = expected(f"lists of 1 to {MAX_TRAININGS:,} trainings", f"{count:,}")
-        raise ConfigError(f"{origin}: {what}")
+    if not 0 < count <= MAX_RUNS:
+        problem = f"the grid has {number_of(count, 'run')}, not 1 to {MAX_RUNS:,}"
+        raise ConfigError(f"{origin}: {problem}; change its lists")
     configs = []
     for row, *values in itertools.product(rows, *axes.values()):
         point = {"save_every": SAVE_EVERY} | row | dict(zip(axes, values, strict=True))
@@ -75,10 +84,10 @@ def make_grid(content: Mapping[str, Any], given: Mapping[str, Any], origin: str)
 
 def varied(configs: Iterable[Config]) -> list[str]:
     """The options that differ among `configs`, except the seed and the engine's options."""
-    found: set[str] = set()
-    for first, each in itertools.pairwise(configs):
-        found.update(differences(first, each, with_free=True))
-    return [name for name in OPTIONS if name in found and name not in ("seed", *NOT_SWEPT)]
+    different: set[str] = set()
+    for one, other in itertools.pairwise(configs):
+        different.update(differences(one, other, with_free=True))
+    return [name for name in OPTIONS if name in different and name not in ("seed", *NOT_SWEPT)]
 
 
 def label_of(config: Config, names: Sequence[str]) -> str:
@@ -87,12 +96,11 @@ def label_of(config: Config, names: Sequence[str]) -> str:
     >>> label_of(Config(), ["preset", "seed"])
     'preset fast, seed 0'
     """
-    flat = vars(config)
-    return ", ".join(f"{name} {flat[name]}" for name in names)
+    return ", ".join(f"{name} {getattr(config, name)}" for name in names)
 
 
-def name_trainings(configs: Sequence[Config]) -> list[str]:
-    """Unique folder names for trainings, from the options that differ and the seed."""
+def name_runs(configs: Sequence[Config]) -> list[str]:
+    """Unique folder names for runs, from the options that differ and the seed."""
     names = varied(configs)
     taken: dict[str, str] = {}
     for number, config in enumerate(configs):

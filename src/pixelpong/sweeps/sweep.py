@@ -1,14 +1,14 @@
 """A sweep, which is a folder of runs, and its results: one set of numbers wherever they are shown.
 
     DIR/
-      sweep.csv     a row for each training, at the end; it marks the folder as a sweep
-      NAME/         the run directory of each training
+      sweep.csv     a row for each run, complete at the end; it marks the folder as a sweep
+      NAME/         each run's directory
 
-All runs are made first, so the folder shows what is left to do. The result of a training is only in
-its run directory; everything else is computed from its `Record`.
+All run directories are made first, so the folder shows what is left to do. The result of a run is
+only in its directory; everything else is computed from its `Record`.
 
-A *setting* is a configuration without its seed; its trainings differ in nothing else. Two runs with
-the same seed are copies of each other, to the bit, so only one of them counts.
+A *setting* is a configuration without its seed; its runs differ in nothing else. Two runs with the
+same seed are copies of each other, to the bit, so only one of them counts.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from pixelpong.run.names import is_run
 from pixelpong.run.record import SWEEP_FILE, Record, is_sweep, records
 from pixelpong.schema import decode
 from pixelpong.seeding import make_rng
-from pixelpong.sweeps.grid import label_of, name_trainings, varied
+from pixelpong.sweeps.grid import label_of, name_runs, varied
 
-FEWEST = 4  # trainings for a 95 % interval; with fewer it would say nothing
+FEWEST = 4  # runs for a 95 % interval; with fewer, it would say nothing
 _COLUMNS = ("state", "problem", "is_done", "is_won", "steps")
 
 
 def create_sweep(path: Path | None, configs: Sequence[Config]) -> Path:
     """Make a sweep in a new folder, by default ``runs/sweep-NNN``; all `configs` differ."""
     path = make_folder(path, "sweep", "sweep")
-    for name, config in zip(name_trainings(configs), configs, strict=True):
+    for name, config in zip(name_runs(configs), configs, strict=True):
         RunDirectory.create(path / name, config)
     write_whole(path / SWEEP_FILE, b"name\n")
     return path
@@ -51,27 +51,25 @@ def create_sweep(path: Path | None, configs: Sequence[Config]) -> Path:
 
 def find_sweep(word: str | Path) -> Path:
     """The folder of the sweep that `word` names: a path, or a name in ``runs``."""
-    places = Path(word), RUNS_FOLDER / word
-    for place in places:
-        if is_sweep(place):
-            return place
-    for place in filter(is_run, places):
+    candidates = Path(word), RUNS_FOLDER / word
+    for path in candidates:
+        if is_sweep(path):
+            return path
+    for path in filter(is_run, candidates):
         advice = f"`pixelpong resume {shlex.quote(str(word))}` continues it"
-        raise RunError(f"{place} is a single run, not a sweep; {advice}.")
-    what = f"{str(word)[:MAX_GOT]} is neither a file of options nor a sweep"
-    raise RunError(on_one_line(f"{what}; check its name."))
+        raise RunError(f"{path} is a single run, not a sweep; {advice}.")
+    problem = f"{str(word)[:MAX_GOT]} is neither a file of options nor a sweep"
+    raise RunError(on_one_line(f"{problem}; check its name."))
 
 
 def read_sweep(path: Path) -> list[Record]:
-    """The current records of a sweep's trainings, seed-2 before seed-10."""
+    """The current records of a sweep's runs, seed-2 before seed-10."""
     if not is_sweep(path):
         raise RunError(f"{path} is not a sweep: it has no {SWEEP_FILE}. Check its name.")
-    found = sorted(records(path), key=lambda it: (len(it.path.name), it.path.name))
-    if not found:
-        raise RunError(
-            f"The sweep {path} has no runs any more: they were removed. Start a new one."
-        )
-    return found
+    runs = sorted(records(path), key=lambda record: (len(record.path.name), record.path.name))
+    if not runs:
+        raise RunError(f"All runs of the sweep {path} have been removed. Start a new sweep.")
+    return runs
 
 
 def find_left(path: Path) -> list[Path]:
@@ -81,34 +79,34 @@ def find_left(path: Path) -> list[Path]:
 
 def sum_up(path: Path) -> dict[str, Any]:
     """The results of a sweep so far, as JSON; its table is also written to `SWEEP_FILE`."""
-    found, text = read_sweep(path), io.StringIO()
-    rows = make_rows(found)
+    runs, text = read_sweep(path), io.StringIO()
+    rows = make_rows(runs)
     table = csv.DictWriter(text, rows[0], lineterminator="\n")
     table.writeheader()
     table.writerows(rows)
     write_whole(path / SWEEP_FILE, text.getvalue().encode())
-    return {"sweep": str(path), **summarize(found), "runs": rows}
+    return {"sweep": str(path), **summarize(runs), "runs": rows}
 
 
 @dataclass(frozen=True)
 class Setting:
-    """The trainings of one configuration, one for each seed."""
+    """The runs of one configuration, one for each seed."""
 
-    label: str  # the options that differ among the settings; "" if there is one setting
-    config: Config  # with the first seed
+    label: str  # options that differ among the settings; "" if there is only one setting
+    config: Config  # configuration with the first seed
     records: tuple[Record, ...]
 
     @property
     def won(self) -> list[Record]:
-        """The trainings that reached their target."""
+        """The runs that reached their target."""
         return [record for record in self.records if record.is_won]
 
     def summarize(self) -> dict[str, Any]:
         """The numbers of this setting, as JSON.
 
-        ``steps`` and ``seconds`` to the win (of trainings that won) and ``final_return`` (of those
-        that are done) are ``{"median": …, "ci95": [low, high]}``, or None if there is no such
-        training. With fewer than `FEWEST`, the interval is None.
+        ``steps`` and ``seconds`` to the win (of runs that won) and ``final_return`` (of runs that
+        are done) are ``{"median": …, "ci95": [low, high]}``, or None if there is no such run. With
+        fewer than `FEWEST`, the interval is None.
         """
         done = [record for record in self.records if record.is_done]
         return {
@@ -116,39 +114,41 @@ class Setting:
             "trainings": len(self.records),
             "done": len(done),
             "won": len(self.won),
-            "steps": _describe([it.steps for it in self.won]),
-            "seconds": _describe([seconds_of(it) for it in self.won]),
-            "final_return": _describe([it.best_known for it in done]),
+            "steps": _describe([record.steps for record in self.won]),
+            "seconds": _describe([seconds_of(record) for record in self.won]),
+            "final_return": _describe([record.best_known for record in done]),
         }
 
 
 def make_settings(records: Iterable[Record]) -> list[Setting]:
     """The settings of some runs, in the order of their first runs; damaged runs are left out."""
-    found: dict[Any, dict[int, Record]] = {}
+    groups: dict[Any, dict[int, Record]] = {}  # records by seed
     configs: dict[Any, Config] = {}
     for record in records:
         if record.config is not None:
             configs.setdefault(record.group, record.config)
-            seeds, seed = found.setdefault(record.group, {}), record.config.seed
+            by_seed, seed = groups.setdefault(record.group, {}), record.config.seed
             # Of two copies, the one with more steps.
-            seeds[seed] = max(seeds.get(seed, record), record, key=lambda each: each.steps)
+            by_seed[seed] = max(by_seed.get(seed, record), record, key=lambda copy: copy.steps)
     names = varied([*configs.values()])
     return [
-        Setting(label_of(configs[group], names), configs[group], tuple(seeds.values()))
-        for group, seeds in found.items()
+        Setting(label_of(configs[group], names), configs[group], tuple(by_seed.values()))
+        for group, by_seed in groups.items()
     ]
 
 
 def summarize(records: Iterable[Record]) -> dict[str, Any]:
     """The numbers of some runs, as JSON: totals, and those of each of the ``settings``."""
     settings = [setting.summarize() for setting in make_settings(records)]
-    totals = {name: sum(it[name] for it in settings) for name in ("trainings", "done", "won")}
+    totals = {
+        name: sum(setting[name] for setting in settings) for name in ("trainings", "done", "won")
+    }
     return {**totals, "settings": settings}
 
 
 def make_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
     """The table: for each run the options in which runs differ, its state and its result."""
-    names = [*varied([it.config for it in records if it.config]), "seed"]
+    names = [*varied([record.config for record in records if record.config]), "seed"]
     rows = []
     for record in records:
         options = vars(record.config) if record.config else {}
@@ -177,7 +177,7 @@ def _find_hash(record: Record) -> str:
 
 
 def seconds_of(record: Record) -> float | None:
-    """The total time until a training won, or else its total time so far."""
+    """The total time until a run won, or else its total time so far."""
     greedy = record.greedy
     return greedy.total_seconds if greedy and greedy.is_won else record.total_seconds
 
@@ -186,5 +186,5 @@ def _describe(values: Sequence[float | None]) -> dict[str, Any] | None:
     known = [float(value) for value in values if value is not None]
     if not known:
         return None
-    ends = bootstrap_interval(known, make_rng(0, "bootstrap"), np.median)
-    return {"median": float(np.median(known)), "ci95": ends if len(known) >= FEWEST else None}
+    interval = bootstrap_interval(known, make_rng(0, "bootstrap"), np.median)
+    return {"median": float(np.median(known)), "ci95": interval if len(known) >= FEWEST else None}

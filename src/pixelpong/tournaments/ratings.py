@@ -1,9 +1,9 @@
 """Ratings from points: the model of Bradley and Terry, with intervals.
 
 The probability that player i wins a point against j is 1 / (1 + exp(θ_j − θ_i)). Points are counted
-instead of games: there are over twenty times as many, each starts afresh with a serve, and a 21:19
+instead of games: there are over twenty times as many, each starts anew with a serve, and a 21:19
 win is weaker evidence than 21:0. Intervals come from the likelihood of the points, widened by the
-square root of the dispersion: how much more games vary than independent points would.
+square root of the dispersion, which is how much more games vary than independent points would.
 
 Sources: Bradley and Terry (1952); the likelihood is concave (Hunter 2004, "MM algorithms for
 generalized Bradley-Terry models"), so that Newton's method finds its maximum; the dispersion is
@@ -23,8 +23,8 @@ Array = NDArray[np.float64]
 # For each pair of players, the points of both in each of their games.
 Games = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
 
-ELO = 400 / np.log(10)  # points per unit of θ: 400 points more mean ten times the odds
-PRIOR = 1.0  # points that each has won and lost against θ = 0, so that a rating stays finite
+ELO = 400 / np.log(10)  # Elo points per unit of θ: a lead of 400 means ten times the odds
+PRIOR = 1.0  # points that each player has won and lost against θ = 0: keeps ratings finite
 
 _LONGEST_STEP = 1.0
 _Z = 1.959964  # standard deviations to either end of a 95 % interval
@@ -45,9 +45,9 @@ def fit(wins: Array, prior: float = PRIOR) -> tuple[Array, Array]:
         p, q = expect(theta[:, None] - theta), expect(theta)
         slope = (wins - played * p).sum(axis=1) + prior * (1 - 2 * q)
         weights = played * p * (1 - p)
-        own = weights.sum(axis=1) + 2 * prior * q * (1 - q)
+        diagonal = weights.sum(axis=1) + 2 * prior * q * (1 - q)
         # Without a prior, only differences of θ are determined; adding a constant fixes the mean.
-        covariance = np.linalg.inv(np.diag(own) - weights + (prior == 0) / size)
+        covariance = np.linalg.inv(np.diag(diagonal) - weights + (prior == 0) / size)
         step = covariance @ slope
         theta = theta + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
         if np.abs(step).max() < 1e-9:
@@ -73,5 +73,5 @@ def rate(games: Games, size: int) -> tuple[Array, Array]:
         spread += ((won - played * p) ** 2 / (np.maximum(played, 1) * p * (1 - p))).sum()
         freedom += len(points)
     dispersion = max(1.0, spread / max(1, freedom))
-    reach = _Z * np.sqrt(dispersion * np.diag(covariance))
-    return ELO * theta, ELO * np.stack([theta - reach, theta + reach], axis=1)
+    margin = _Z * np.sqrt(dispersion * np.diag(covariance))
+    return ELO * theta, ELO * np.stack([theta - margin, theta + margin], axis=1)

@@ -1,6 +1,6 @@
 """A tournament: all games of all pairs, in several processes, and their results.
 
-Two players decide in every frame, in Python, where threads would wait for each other, so a pool of
+Both players decide in every frame, in Python, where threads would wait for each other. So a pool of
 processes plays. A game is a pure function, so the number of processes changes no result.
 """
 
@@ -22,7 +22,7 @@ from pixelpong.tournaments.games import Played, Player, Rules, play
 from pixelpong.tournaments.ratings import rate
 
 
-def carry_out(
+def play_tournament(
     players: Sequence[Player],
     rounds: int,
     rules: Rules,
@@ -32,7 +32,7 @@ def carry_out(
     """Play all games, round by round.
 
     In a round, each pair plays two games, one on each side. With one worker, this process plays.
-    Once `should_stop()` is True, no new game begins.
+    Once `should_stop()` is True, no new game starts.
     """
     pairs = list(itertools.combinations(players, 2))
     tasks = ((*pair, number, rules) for number in range(2 * rounds) for pair in pairs)
@@ -46,12 +46,12 @@ def carry_out(
                 if not game.cancelled():
                     yield game.result()
                 if should_stop():
-                    for each in games:
-                        each.cancel()  # those that have not begun
+                    for waiting in games:
+                        waiting.cancel()  # does nothing to games that have started
         except BrokenProcessPool as error:
             if not should_stop():  # otherwise a signal ended all processes
-                advice = "check the free memory, or give fewer --workers"
-                raise WorkerError(f"A process that played games died; {advice}.") from error
+                advice = "Check the free memory, or lower --workers."
+                raise WorkerError(f"A process that played games died. {advice}") from error
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -60,15 +60,15 @@ def summarize(
     players: Sequence[Player], played: Sequence[Played], rounds: int, rules: Rules
 ) -> dict[str, Any]:
     """Summarise at least one game: players by rank, the matrix of returns, all games."""
-    places = {player.name: place for place, player in enumerate(players)}
-    played = sorted(played, key=lambda each: (each.number, each.players))
+    indices = {player.name: index for index, player in enumerate(players)}
+    played = sorted(played, key=lambda game: (game.number, game.players))
     points: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for each in played:
-        left, right = (places[name] for name in each.players)
-        points.setdefault((left, right), []).append(each.points)
-        points.setdefault((right, left), []).append((each.points[1], each.points[0]))
+    for game in played:
+        left, right = (indices[name] for name in game.players)
+        points.setdefault((left, right), []).append(game.points)
+        points.setdefault((right, left), []).append((game.points[1], game.points[0]))
     pairs = {(i, j): scores for (i, j), scores in sorted(points.items()) if i < j}
-    ratings, ends = rate(pairs, len(players))
+    ratings, intervals = rate(pairs, len(players))
     order = np.argsort(-ratings, kind="stable").tolist()
     return {
         "rules": dataclasses.asdict(rules),
@@ -80,7 +80,7 @@ def summarize(
                 "name": players[i].name,
                 "sha256": players[i].sha256,
                 "rating": ratings[i],
-                "ci95": ends[i].tolist(),
+                "ci95": intervals[i].tolist(),
                 **_add_up([score for j in order for score in points.get((i, j), [])]),
             }
             for i in order
@@ -95,6 +95,9 @@ def summarize(
 def _add_up(scores: Sequence[tuple[int, int]]) -> dict[str, Any]:
     """Points and mean return of the first of two players."""
     won, lost = np.sum(scores, axis=0).tolist() if scores else (0, 0)
-    mean_return = (won - lost) / len(scores) if scores else None
-    numbers = {"mean_return": mean_return, "points_won": won, "points_lost": lost}
-    return numbers | {"games": len(scores)}
+    return {
+        "mean_return": (won - lost) / len(scores) if scores else None,
+        "points_won": won,
+        "points_lost": lost,
+        "games": len(scores),
+    }

@@ -1,8 +1,8 @@
-"""The cluster that this process is connected to: its nodes, and whether it is still there.
+"""The cluster that this process is connected to: its nodes, and whether it is lost.
 
 If the head is lost, Ray's core ends this process after 10 to 60 seconds; if the Ray of this machine
-is lost, at the next call that needs it. Neither leaves time to save anything. So a connection is
-held open to both: the system closes it at once when the process at its other end dies.
+is lost, at the next call that needs it. Neither leaves time to save anything. So a connection to
+each is held open: the system closes it at once when the process at its other end dies.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ray.autoscaler.v2.sdk import get_cluster_status
 from pixelpong.engines.address import connect, is_closed, split_address
 from pixelpong.errors import WorkerError
 
-LOST_TRIES = 15  # to connect to a head elsewhere, which a broken network may hide for a while
-TRY_SECONDS = 1.0  # between two tries, and for each
+LOST_TRIES = 15  # failed tries until a head elsewhere is lost; a network may break for a while
+TRY_SECONDS = 1.0  # time between two tries, and the limit of each
 
 
 class Node(NamedTuple):
@@ -28,36 +28,39 @@ class Node(NamedTuple):
 
     name: str
     cpus: int
-    free: int  # of its CPUs, about a second ago
+    free: int  # CPUs that were free about a second ago
 
 
 class Cluster:
     """The connected cluster."""
 
     def __init__(self, advice: str) -> None:
-        """Connect to its head and to the Ray of this machine; `advice` is for when it is lost."""
+        """Connect to its head and to the Ray of this machine.
+
+        `advice` is part of the error if the cluster is lost.
+        """
         self._advice = advice
         context = ray.get_runtime_context()
-        self._address, name = context.gcs_address, context.get_node_id()
-        (here,) = (node for node in ray.nodes() if node["NodeID"] == name)
-        host = here["NodeManagerAddress"]
-        is_head_here = split_address(self._address, "Ray's address")[0] == host
-        self._head = _End(f"the head at {self._address}", self._address, is_here=is_head_here)
-        raylet = f"{host}:{here['NodeManagerPort']}"
-        self._raylet = _End("Ray on this machine", raylet, is_here=True)
+        self._address, node_id = context.gcs_address, context.get_node_id()
+        (node,) = (node for node in ray.nodes() if node["NodeID"] == node_id)
+        host = node["NodeManagerAddress"]
+        is_local = split_address(self._address, "Ray's address")[0] == host
+        self._head = _Link(f"the head at {self._address}", self._address, is_local=is_local)
+        raylet = f"{host}:{node['NodeManagerPort']}"
+        self._raylet = _Link("Ray on this machine", raylet, is_local=True)
         self._nodes: list[Node] = []
 
     def check(self) -> None:
         """Raise a `WorkerError` if the cluster is lost; cheap enough to call before each step."""
-        for end in (self._head, self._raylet):
-            if end.is_lost():
-                what = f"The Ray cluster is lost: {end.name} does not answer ({end.reason})"
-                raise WorkerError(f"{what}; {self._advice}")
+        for link in (self._head, self._raylet):
+            if link.is_lost():
+                problem = f"The Ray cluster is lost: {link.name} does not answer ({link.reason})"
+                raise WorkerError(f"{problem}; {self._advice}")
 
     def wait_until_sure(self) -> None:
-        """Wait until the Ray of this machine answers; a `WorkerError` if the cluster is lost.
+        """Wait until the Ray of this machine answers; raise a `WorkerError` if the cluster is lost.
 
-        While its process dies, its connections are still open for some milliseconds, and a call
+        While its process dies, its connections are still open for a few milliseconds, and a call
         that needs it would end this process too.
         """
         self._raylet.renew()
@@ -66,7 +69,7 @@ class Cluster:
             time.sleep(TRY_SECONDS / 10)
 
     def nodes(self) -> list[Node]:
-        """The living nodes, also a moment ago if the head does not answer; checks it anew."""
+        """The living nodes; if the head does not answer at the moment, the last known ones."""
         self._head.renew()
         self.check()
         if self._head.is_open:
@@ -75,28 +78,25 @@ class Cluster:
         return self._nodes
 
     def close(self) -> None:
-        """Close the connections that are held open."""
+        """Close the links."""
         self._head.close()
         self._raylet.close()
 
     def _ask(self) -> list[Node]:
         status = get_cluster_status(self._address)  # `ray.nodes` does not know which CPUs are free
-        found = []
+        nodes = []
         for node in (*status.active_nodes, *status.idle_nodes):
-            cpus, free = (
-                int(resources.get("CPU", 0))
-                for resources in (node.total_resources(), node.available_resources())
-            )
-            found.append(Node(str(node.node_id), cpus, free))
-        return sorted(found)
+            cpus, free = node.total_resources(), node.available_resources()
+            nodes.append(Node(str(node.node_id), int(cpus.get("CPU", 0)), int(free.get("CPU", 0))))
+        return sorted(nodes)
 
 
-class _End:
-    """A connection that is held open and never used."""
+class _Link:
+    """A connection that is held open only to notice when its other end dies."""
 
-    def __init__(self, name: str, address: str, *, is_here: bool) -> None:
+    def __init__(self, name: str, address: str, *, is_local: bool) -> None:
         self.name, self.reason = name, ""
-        self._place, self._is_here = split_address(address, "Ray's address"), is_here
+        self._address, self._is_local = split_address(address, "Ray's address"), is_local
         self._socket: socket.socket | None = None
         self._failures, self._next_try = 0, 0.0
         self._connect()
@@ -106,13 +106,13 @@ class _End:
         return self._socket is not None
 
     def is_lost(self) -> bool:
-        """Whether nobody is there any more; connects again if the connection was closed."""
+        """Whether the other end is gone for good; connects again if the connection was closed."""
         if self._socket is None or is_closed(self._socket):
             self._connect()
         return self._failures >= LOST_TRIES
 
     def renew(self) -> None:
-        """Connect anew: a machine without power closes nothing."""
+        """Connect again, because a machine that loses power closes nothing."""
         self._connect()
 
     def close(self) -> None:
@@ -126,11 +126,11 @@ class _End:
         if time.monotonic() < self._next_try:
             return
         try:
-            self._socket = connect(*self._place, TRY_SECONDS)
+            self._socket = connect(*self._address, TRY_SECONDS)
             self._failures = 0
         except OSError as error:
             self.reason = error.strerror or str(error)
-            # On this machine, nobody listens if the process is gone.
-            is_gone = self._is_here and isinstance(error, ConnectionRefusedError)
+            # On this machine, a refused connection means that the process is gone.
+            is_gone = self._is_local and isinstance(error, ConnectionRefusedError)
             self._failures = LOST_TRIES if is_gone else self._failures + 1
             self._next_try = time.monotonic() + TRY_SECONDS

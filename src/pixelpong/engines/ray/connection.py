@@ -1,4 +1,4 @@
-"""Connecting to a Ray cluster, or starting a Ray of our own for a while."""
+"""Connecting to a Ray cluster, or starting a local one for a while."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pixelpong.engines.ray.cluster import Cluster
 from pixelpong.errors import WorkerError
 from pixelpong.machine import collect_versions, count_cores
 
-STORE_BYTES = 256 * 2**20  # object store of our own Ray: the parameters of several updates
+STORE_BYTES = 256 * 2**20  # object store of a local Ray: the parameters of several updates
 _FOLDER = "pixelpong-ray"
 
 
@@ -29,11 +29,11 @@ _FOLDER = "pixelpong-ray"
 def connected(
     address: str | None, num_workers: int | None, when_lost: str = "connect to another one"
 ) -> Iterator[Cluster]:
-    """Connect to a cluster, or start one and end it afterwards.
+    """Connect to a cluster, or start a local one and end it afterwards.
 
-    The address is ``"auto"`` or ``"HOST:PORT"``. Without one here or in the variable RAY_ADDRESS,
-    Ray is started here, with `num_workers` cores or all. If the process is already connected, it
-    stays so. `when_lost` is the advice if the cluster is lost later.
+    The address is ``"auto"`` or ``"HOST:PORT"``. Without one here or in the variable RAY_ADDRESS, a
+    local Ray is started, with `num_workers` cores or all. If the process is already connected, the
+    connection stays. `when_lost` is the advice if the cluster is lost later.
     """
     if ray.is_initialized():  # in a notebook, or in a program that uses Ray itself
         with contextlib.closing(Cluster(when_lost)) as cluster:
@@ -41,22 +41,22 @@ def connected(
         return
     address = find_cluster(address)
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    own_handler = signal.getsignal(signal.SIGTERM)  # Ray replaces it
-    with contextlib.ExitStack() as stack, contextlib.ExitStack() as beginning:
+    handler = signal.getsignal(signal.SIGTERM)  # Ray replaces it
+    with contextlib.ExitStack() as stack, contextlib.ExitStack() as during_start:
         if address == LOCAL:
             options |= {"num_cpus": num_workers or count_cores(), "include_dashboard": False}
             options |= {"object_store_memory": STORE_BYTES}
-            beginning.enter_context(kept_here(stack.enter_context(local_folder())))
+            during_start.enter_context(kept_local(stack.enter_context(local_folder())))
         stack.callback(ray.shutdown)
         _init(address, options)
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, own_handler)
-        beginning.close()
+            signal.signal(signal.SIGTERM, handler)
+        during_start.close()
         yield stack.enter_context(contextlib.closing(Cluster(when_lost)))
 
 
 def _init(address: str, options: dict[str, Any]) -> None:
-    """Connect; start a Ray of our own once more if it was too slow, as on a busy machine."""
+    """Connect; start a local Ray once more if it was too slow, as on a busy machine."""
     failure = f"cannot connect to a Ray cluster at {address}"
     advice = "check it with 'ray status' on its head node"
     if address == LOCAL:
@@ -74,36 +74,37 @@ def _init(address: str, options: dict[str, Any]) -> None:
 
 @contextlib.contextmanager
 def local_folder() -> Iterator[Path]:
-    """Make a folder for the files of our own Ray; afterwards remove it, and earlier leftovers."""
-    above = Path(tempfile.gettempdir())
-    if len(str(above)) > 20:  # a socket's path may have 107 characters, and Ray adds 70
-        above = Path("/tmp")
-    for left in above.glob(f"{_FOLDER}-*-*"):
-        if not Path("/proc", left.name.split("-")[2]).exists():
-            shutil.rmtree(left, ignore_errors=True)
+    """Make a folder for the files of a local Ray; afterwards remove it, and earlier leftovers."""
+    parent = Path(tempfile.gettempdir())
+    if len(str(parent)) > 20:  # a socket's path may have 107 characters, and Ray adds 70
+        parent = Path("/tmp")
+    for leftover in parent.glob(f"{_FOLDER}-*-*"):
+        pid = leftover.name.split("-")[2]
+        if not Path("/proc", pid).exists():
+            shutil.rmtree(leftover, ignore_errors=True)
     prefix = f"{_FOLDER}-{os.getpid()}-"
     with tempfile.TemporaryDirectory(
-        prefix=prefix, dir=above, ignore_cleanup_errors=True
+        prefix=prefix, dir=parent, ignore_cleanup_errors=True
     ) as folder:
         yield Path(folder)
 
 
 @contextlib.contextmanager
-def kept_here(folder: Path) -> Iterator[None]:
-    """While inside, make Ray start with its files in `folder` and without any outside network.
+def kept_local(folder: Path) -> Iterator[None]:
+    """Context manager in which Ray starts with its files in `folder` and without outside network.
 
-    Its process for usage statistics starts even if these are switched off, and then asks the
+    Ray's process for usage statistics starts even if these are switched off, and then asks the
     network which cloud it is in. A nonexistent proxy keeps these requests on this machine.
     """
-    # Otherwise Ray would write its secret to the home folder. This one stays set.
+    # Otherwise Ray would write its secret to the home folder. This variable stays set.
     os.environ.setdefault("RAY_AUTH_TOKEN", os.urandom(32).hex())
     settings = {
         "RAY_TMPDIR": str(folder),
         "RAY_USAGE_STATS_ENABLED": "0",
-        # If the driver is killed during the start, Ray's helpers look for it this long.
+        # If the driver is killed during the start, Ray's helpers search for it this long.
         "RAY_gcs_rpc_server_reconnect_timeout_s": "10",
-        # A process that we end has nothing to save: if it does not answer Ray, it is killed after
-        # this time instead of 5 s.
+        # A process that the engine ends has nothing to save: if it does not answer Ray, it is
+        # killed after this time instead of 5 s.
         "RAY_kill_worker_timeout_milliseconds": "1000",
         # Arguments and results up to this size are sent with the call, which takes half the time
         # of the object store.
@@ -115,7 +116,7 @@ def kept_here(folder: Path) -> Iterator[None]:
     os.environ.update(settings)
     try:
         yield
-    finally:  # variables that Ray has set meanwhile stay: its next cluster needs them
+    finally:  # variables that Ray has set stay, because its next cluster needs them
         for name in settings:
             os.environ.pop(name)
         os.environ.update(before)
@@ -123,11 +124,11 @@ def kept_here(folder: Path) -> Iterator[None]:
 
 def require_versions(versions: dict[str, str]) -> None:
     """In a Ray process: raise a `WorkerError` if its versions differ from the driver's."""
-    here = collect_versions()
-    if other := [name for name in versions if here.get(name) != versions[name]]:
-        wanted, got = (
-            ", ".join(f"{name} {each.get(name)}" for name in other) for each in (versions, here)
-        )
+    installed = collect_versions()
+    different = [name for name in versions if installed.get(name) != versions[name]]
+    if different:
+        got = ", ".join(f"{name} {installed.get(name)}" for name in different)
+        wanted = ", ".join(f"{name} {versions[name]}" for name in different)
         advice = "install the same versions on every node, then resume"
         raise WorkerError(f"{socket.gethostname()} has {got} instead of {wanted}; {advice}")
 

@@ -1,4 +1,4 @@
-"""Trainings on Ray: each is a task with some cores, and as many run as the cluster has room for.
+"""Runs trained on Ray: each is a task with some cores, and the cluster runs as many as fit.
 
 If a task's process or node dies, Ray itself starts it again (``max_retries``).
 """
@@ -19,8 +19,8 @@ from pixelpong.engines.ray.connection import connected, in_one_line, require_ver
 from pixelpong.errors import WorkerError
 from pixelpong.machine import collect_versions, count_cores
 
-RETRIES = 3  # of a task whose process or node died
-WHEN_LOST = "all that was saved is there; continue with 'pixelpong sweep FOLDER'"
+RETRIES = 3  # retries of a task whose process or node died
+WHEN_LOST = "everything saved is still there; continue with 'pixelpong sweep FOLDER'"
 Resume = Callable[..., object]
 
 
@@ -29,17 +29,17 @@ class NotSharedError(WorkerError):
 
 
 @contextlib.contextmanager
-def connected_tasks(resume: Resume, cores: int, address: str | None) -> Iterator[Tasks]:
-    """Connect, and refuse a cluster none of whose nodes has enough cores."""
+def connected_trainer(resume: Resume, cores: int, address: str | None) -> Iterator[RayTrainer]:
+    """Connect to a cluster; raise an error if none of its nodes has enough cores."""
     with connected(address, max(cores, count_cores()), WHEN_LOST) as cluster:
         largest = max((node.cpus for node in cluster.nodes()), default=0)
         if largest < cores:
-            why = f"{cores} CPUs on one node, but the largest has {largest}"
-            raise WorkerError(f"Each training needs {why}; give fewer --threads-each.")
-        yield Tasks(resume, cores, cluster)
+            needs = f"{cores} CPUs on one node, but the largest node has {largest}"
+            raise WorkerError(f"Each run needs {needs}; lower --threads-each.")
+        yield RayTrainer(resume, cores, cluster)
 
 
-class Tasks:
+class RayTrainer:
     """Trains each run in a Ray task with a fixed number of cores."""
 
     def __init__(self, resume: Resume, cores: int, cluster: Cluster) -> None:
@@ -48,16 +48,16 @@ class Tasks:
             num_cpus=cores, max_retries=RETRIES, scheduling_strategy="SPREAD"
         )
 
-    def room(self) -> int:
+    def capacity(self) -> int:
         """The number of tasks that the whole cluster can run at a time."""
         return sum(node.cpus // self._cores for node in self._cluster.nodes())
 
-    def begin(self, run: Path) -> Any:
-        """Start a training."""
+    def start(self, run: Path) -> Any:
+        """Start training a run."""
         return self._task.remote(collect_versions(), self._resume, run.absolute(), self._cores)
 
     def find_error(self, ref: Any) -> str | None:
-        """The error that ended the training, "" if there was none; None while it runs."""
+        """The error that ended training, "" if there was none; None while it runs."""
         self._cluster.check()
         if not ray.wait([ref], timeout=0)[0]:
             return None
@@ -65,7 +65,7 @@ class Tasks:
             ray.get(ref)
         except exceptions.RayError as error:
             cause = getattr(error, "cause", error)
-            if isinstance(cause, NotSharedError):  # no other training would fare better
+            if isinstance(cause, NotSharedError):  # every run on that node would fail
                 raise cause from None
             return in_one_line(cause)
         return ""
@@ -77,7 +77,7 @@ class Tasks:
 
 
 def _perform(versions: dict[str, str], resume: Resume, run: Path, cores: int) -> None:
-    """In a Ray process: train, but refuse versions other than the driver's."""
+    """In a Ray process: train, unless its versions differ from the driver's."""
     require_versions(versions)
     if not run.is_dir():
         what = f"The node {socket.gethostname()} does not see {run}"

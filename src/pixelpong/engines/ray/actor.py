@@ -1,0 +1,77 @@
+"""What runs in Ray's processes: chunks of items, played in threads."""
+
+from __future__ import annotations
+
+import functools
+import os
+import pickle
+import socket
+from typing import Any, NamedTuple
+
+from threadpoolctl import threadpool_limits
+
+from pixelpong.engines import Combine
+from pixelpong.engines.ray.connection import require_versions
+from pixelpong.engines.threads import ThreadEngine
+from pixelpong.machine import describe_machine
+
+_LARGE = 2**16  # bytes of an array that is sent without a copy in a pickle
+
+
+class Actor:
+    """Plays chunks of items in threads, in a Ray process."""
+
+    def __init__(self, recipe: bytes, size: int) -> None:
+        """Keep the pickled `recipe`: the driver's versions, and how to make a worker."""
+        self._recipe, self._size = recipe, size
+
+    @functools.cached_property
+    def _parts(self) -> tuple[ThreadEngine, Combine | None]:
+        versions, recipe = pickle.loads(self._recipe)
+        require_versions(versions)
+        make_worker, combine = pickle.loads(recipe)
+        # BLAS threads that compete for cores would make parallel work slower. Environment
+        # variables have no effect once NumPy is imported.
+        threadpool_limits(limits=1)
+        return ThreadEngine(make_worker, self._size), combine
+
+    def play_chunk(self, params: Any, items: bytes) -> list[Any]:
+        """Play pickled items; return a `Process`, the pickled results, and their large arrays.
+
+        Ray's own pickling takes longer for many small arrays, but copies a large one only once.
+        """
+        (engine, combine), chunk = self._parts, pickle.loads(items)
+        run = engine.run(chunk, params)
+        results = combine(chunk, run) if combine else list(run)
+        large: list[pickle.PickleBuffer] = []
+
+        def is_small(array: pickle.PickleBuffer) -> bool:
+            if array.raw().nbytes < _LARGE:
+                return True
+            large.append(array)
+            return False
+
+        content = pickle.dumps(results, protocol=5, buffer_callback=is_small)
+        return [_describe_process(), pickle.PickleBuffer(content), *large]
+
+
+class Process(NamedTuple):
+    """The process that played a chunk."""
+
+    pid: int
+    host: str
+    processor: str
+
+
+@functools.cache
+def _describe_process() -> Process:
+    return Process(os.getpid(), socket.gethostname(), describe_machine()["processor"])
+
+
+# In a process that runs tasks: an actor with one thread, kept so that its worker is made only once.
+actor_of_process = functools.lru_cache(maxsize=1)(functools.partial(Actor, size=1))
+
+
+def play_in_task(recipe: bytes, params: Any, items: bytes) -> list[Any]:
+    """Play as `Actor.play_chunk` does, in whichever process Ray chooses."""
+    return actor_of_process(recipe).play_chunk(params, items)
