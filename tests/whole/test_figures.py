@@ -142,7 +142,7 @@ def vector() -> Iterator[tuple[str, str]]:
     yield "docs/reproduce.md", f"{ratios['atari / EnvPool']:.1f} times EnvPool"
     yield "docs/reproduce.md", f"`make_env` {ratios['make_env / ALE/Pong-v5']:.1f} times"
     assert round(ours) == 10
-    yield "README.md", "come ten times as fast"
+    yield "README.md", "at ten times the speed"
     yield "docs/zh/README.md", "速度是它的十倍"
 
 
