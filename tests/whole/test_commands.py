@@ -90,7 +90,7 @@ ELSEWHERE = {
     "python benchmarks/plateau.py": "minutes of games of a winning agent",
     "python benchmarks/throughput.py": "measures, a minute at least",
     "python benchmarks/vector.py": "needs the extra [bench]",
-    "python benchmarks/verdict.py": "a minute of simulation",
+    "python benchmarks/target.py": "a minute of simulation",
 }
 """Commands that no test here runs, by the words that they begin with, and why."""
 
