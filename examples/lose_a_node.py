@@ -1,4 +1,4 @@
-"""A cluster on one machine that loses a node in the middle of a training, and what that changes.
+"""A cluster on one machine that loses a node while it trains, and what that changes.
 
 It changes nothing, and the example shows it. Three nodes train, with one worker each. One node is
 killed, its items run again elsewhere, and a new node joins. The parameters end up with the same

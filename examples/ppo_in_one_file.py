@@ -10,8 +10,8 @@ several times as fast, for any number of threads to the same bits, and you can s
 With seeds 0, 1 and 2 it won after 0.98, 0.98 and 1.56 million steps: the mean of 20 greedy games
 was above +18. That took 202, 190 and 322 seconds on a Xeon of which another program used one core.
 
-Here is all that learns: advantages, loss, gradient, Adam. The game, what the network sees of it
-(`pixelpong.env.features`), and the network's decisions while it plays are the package's.
+Everything that learns is here: advantages, loss, gradient, Adam. The package provides the game,
+what the network sees of it (`pixelpong.env.features`), and the network's decisions while it plays.
 """
 
 import argparse

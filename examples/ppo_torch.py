@@ -6,8 +6,8 @@
 The agent is that of most papers on Atari: three convolutions on the last four pictures, 84 × 84 in
 grey (Mnih et al. 2015), trained by PPO (Schulman et al. 2017) with the usual settings for Atari.
 Each update plays 128 steps of 16 games, computes advantages (GAE), and learns from these 2,048
-steps three times. Names of options are CleanRL's. Our environment takes a hundredth of the time:
-nearly all of it goes to the network, so a GPU helps here.
+steps three times. The options have CleanRL's names. Our environment takes a hundredth of the
+time, and the network nearly all the rest, so a GPU helps here.
 """
 
 import argparse

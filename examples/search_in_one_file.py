@@ -3,8 +3,8 @@
     python examples/search_in_one_file.py --seed 0
 
 Every few steps it copies the state of the game into many others (`clone_state`, `restore_state`),
-plays a random plan in each, and goes on with the best plan. A copy has the same sticky frames
-ahead, so this is the play of somebody who knows them. With seed 0 it wins 21 : 0.
+plays a random plan in each, and continues with the best plan. A copy will meet the same sticky
+frames, so the search knows them in advance. With seed 0 it wins 21 : 0.
 """
 
 import argparse

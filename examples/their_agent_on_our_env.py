@@ -3,10 +3,10 @@
     pip install -c constraints.txt -e '.[peers]'
     python examples/their_agent_on_our_env.py --steps 1000000
 
-`make_env` gives exactly what a pixelpong training gets: the same frames, the same rewards, the same
-sticky coins. Here a small network sees what changed on the field since the previous step, as 80×80
-numbers, and chooses between up and down, as the classic agent does. The default is half a minute of
-training. That shows that it runs; it is not enough to win.
+`make_env` gives exactly the game that `pixelpong train` plays: the same frames, the same rewards,
+the same sticky coins. Here a small network sees what changed on the field since the previous step,
+as 80×80 numbers, and chooses between up and down, as the classic agent does. The default is half a
+minute of training. That shows that it runs, but it is not enough to win.
 """
 
 import argparse

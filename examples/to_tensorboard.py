@@ -4,8 +4,8 @@
     python examples/to_tensorboard.py runs/fast-001 board
     tensorboard --logdir board
 
-Each line of a run's files is one JSON object, so another program can be fed in the same few lines.
-The folder has to be a new one.
+Each line of a run's files is one JSON object, so a few such lines can feed any other program.
+The folder must not exist yet.
 """
 
 import json

@@ -64,6 +64,31 @@ def time_to_win() -> Iterator[tuple[str, str]]:
     yield "docs/zh/README.md", f"{peer['seconds']:.0f} 秒后为 {signed(mean)}"
 
 
+def time_to_win_in_the_tutorial() -> Iterator[tuple[str, str]]:
+    """Of the same seeds."""
+    seeds, folder = load("solve")["seeds"], "docs/tutorial"
+    seconds = [each["seconds"] for each in seeds]
+    millions = [each["steps"] / 1e6 for each in seeds]
+    fresh = [each["fresh"]["mean_return"] for each in seeds]
+    least, median, most = min(millions), statistics.median(millions), max(millions)
+    yield (
+        f"{folder}/10_from_reinforce_to_ppo.md",
+        f"{signed(min(fresh))} to {signed(max(fresh))} after {least:.1f} to {most:.1f} million",
+    )
+    yield (
+        f"{folder}/11_a_winning_agent.md",
+        f"took {min(seconds):.0f} to {max(seconds):.0f} seconds for {len(seeds)} seeds",
+    )
+    yield (
+        f"{folder}/12_what_next.md",
+        f"after {least:.2f} to {most:.2f} million steps, with a median of {median:.2f}",
+    )
+    yield (
+        "docs/zh/tutorial/12_what_next.md",
+        f"{100 * least:.0f} 万到 {100 * most:.0f} 万步获胜，中位数 {100 * median:.0f} 万",
+    )
+
+
 def throughput() -> Iterator[tuple[str, str]]:
     """Of one machine."""
     record = load("throughput")
@@ -82,6 +107,7 @@ def throughput() -> Iterator[tuple[str, str]]:
     for title, name in rows.items():
         ratio = f"{ratios[name]:.2f}" if name in ratios else "1"
         yield "docs/scaling.md", f"| {title} | {round(speeds[name]):,} | {ratio} |"
+    yield "README.md", f"[{ratios['emulator']:.0f} times as fast as ALE]"
     assert 9.5 < ratios["fast"] < 10
     yield "docs/faq.md", "nearly ten times as many steps"
 
@@ -116,7 +142,7 @@ def vector() -> Iterator[tuple[str, str]]:
     yield "docs/reproduce.md", f"{ratios['atari / EnvPool']:.1f} times EnvPool"
     yield "docs/reproduce.md", f"`make_env` {ratios['make_env / ALE/Pong-v5']:.1f} times"
     assert round(ours) == 10
-    yield "README.md", "ten times\nas fast"
+    yield "README.md", "at ten times the speed"
     yield "docs/zh/README.md", "速度是它的十倍"
 
 
@@ -146,7 +172,8 @@ def plateau() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    "say", [time_to_win, throughput, batches, vector, ppo_in_pytorch, plateau],
+    "say", [time_to_win, time_to_win_in_the_tutorial, throughput, batches, vector, ppo_in_pytorch,
+            plateau],
     ids=lambda say: say.__name__,
 )  # fmt: skip
 def test_the_pages_say_what_the_record_says(say):
