@@ -186,6 +186,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         self.games, self._orders, self._turns = (
             self._games.rows, self._games.orders, self._games.turns,
         )  # fmt: skip
+        self._is_on, self._episodes = self.games["is_on"], self.games["episode"]
         self._drawn = np.full((size, 3), -1)  # seed, episode and block of the uniforms
         self._needs_uniforms = sticky > 0 or options["frameskip"] < most_frames
         self._needs_uniforms |= bool(self._opponents)
@@ -216,7 +217,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
                     self._orders.begins[i] = each, 0, find_wait(each, 0, self._options["noop_max"])
             self._orders.moves[:, 0] = np.where(mask, kernels.RESET, kernels.LEAVE)
             results = self._play()
-            return results.observations, self._info(results)
+            return self._observations, self._info(results)
 
     def step(self, actions: NDArray[Any]) -> Step:
         """Play a step of each game with an action, [N] indices; with ``opponent="self"`` [N, 2].
@@ -227,8 +228,8 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         with self._turns.lock:
             self._turns.settle()
             numbers = self._read_actions(actions)
-            is_on, mode = self.games["is_on"] != 0, self.autoreset_mode
-            are_on = is_on.all()
+            is_on, mode = self._is_on != 0, self.autoreset_mode
+            are_on = np.count_nonzero(is_on) == self.num_envs  # in a third of the time of `all`
             if not self._is_seeded or (mode == AutoresetMode.DISABLED and not are_on):
                 raise ConfigError("No episode is in progress: call reset() before step().")
             if self._needs_uniforms:
@@ -244,7 +245,8 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
             infos = self._info(results)
             if mode == AutoresetMode.SAME_STEP:
                 infos |= self._final_info(results)
-            return results.observations, results.rewards, results.is_over, results.is_cut, infos
+            ends = results.is_over, results.is_cut
+            return self._observations, results.rewards, *ends, infos
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """The newest frames, [210, 160, 3] uint8 each, if ``render_mode`` is ``"rgb_array"``."""
@@ -293,7 +295,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
 
     @property
     def _is_seeded(self) -> bool:
-        return bool(self.games["episode"][0] >= 0)
+        return bool(self._episodes[0] >= 0)
 
     def _read_mask(self, options: Any) -> NDArray[np.bool_]:
         """Which games to reset, from the `options` of `reset`."""
@@ -318,7 +320,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         if numbers.shape != self.action_space.shape or numbers.dtype.kind not in "iu":
             what = f"actions as an array of whole numbers, {list(self.action_space.shape or ())}"
             raise ConfigError(expected(what, f"{numbers.dtype} {list(numbers.shape)}"))
-        if numbers.min() < 0 or numbers.max() >= count:
+        if np.count_nonzero((numbers >= 0) & (numbers < count)) < numbers.size:
             is_agents = count < len(SOLO_ACTIONS) and 0 <= numbers.min() <= numbers.max() < 6
             advice = "pixelpong's agents need actions='six'" if is_agents else ""
             raise ConfigError(expected(f"actions from 0 to {count - 1}", numbers.tolist(), advice))
@@ -368,7 +370,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         ended = results.is_over | results.is_cut
         if not ended.any():
             return {}
-        final = results.observations.copy()
+        final = self._observations.copy()
         final[ended] = self._final[ended]
         return {"final_obs": final, "_final_obs": ended}
 

@@ -14,7 +14,7 @@ from pixelpong.env.duel import MODE
 from pixelpong.env.field import DRAW_FIELD, PONG_MACHINE
 from pixelpong.env.native import load_game, start_of
 from pixelpong.items import STAY
-from pixelpong.kernels import RULES, unshared
+from pixelpong.kernels import RULES, aligned_zeros
 from pixelpong.kernels.games import Console
 
 FIRE = 1  # in Gymnasium's numbers
@@ -60,7 +60,9 @@ def make_console(
         start = start_of(game, rules.mode).view(np.uint8)
     size, at = PONG_MACHINE.itemsize, PONG_MACHINE.fields["picture"][1]  # type: ignore[index]
     begin = -at % 64  # pictures are read as vectors
-    first, second = (unshared(64 + size, dtype=np.uint8)[begin : begin + size] for _ in range(2))
+    first, second = (
+        aligned_zeros(64 + size, dtype=np.uint8)[begin : begin + size] for _ in range(2)
+    )
     first[:] = second[:] = start
     record = np.zeros(1, RULES)
     record["play_frames"] = game.address
@@ -72,7 +74,7 @@ def make_console(
     record["num_sides"] = rules.num_sides
     record["idle"] = SERVE if rules.num_sides == 2 else STAY
     machines = first, second if takes_two else first
-    actions = unshared(max(rules.frame_skips[1], rules.max_waits, 1), dtype=np.uint8)
+    actions = aligned_zeros(max(rules.frame_skips[1], rules.max_waits, 1), dtype=np.uint8)
     return Console(
         record,
         machines,
@@ -80,6 +82,6 @@ def make_console(
         start=start,
         actions=actions,
         actions_address=actions.ctypes.data,
-        moves=unshared(2, dtype=np.int64),
+        moves=aligned_zeros(2, dtype=np.int64),
         field=first.view(PONG_MACHINE)["field"][0],
     )

@@ -75,6 +75,7 @@ class Games:
             size, view, rules.max_frames, rules_hash, has_opponents=has_opponents
         )
         self.rows, self.frames, self.streams = memory.games, memory.frames, memory.streams
+        self._faults = memory.games["fault"]
         self.remembered = memory.streams.copy()  # `streams` after the next step
         width = 2 + rules.frame_skips[1]
         self.orders = Orders(
@@ -107,26 +108,21 @@ class Games:
         """
         size = len(self.rows)
         results = Results(
-            observations,
-            final_observations,
+            observations.reshape(-1, *self._shape),
+            final_observations.reshape(-1, *self._shape),
             rewards=np.empty(size),
             is_over=np.empty(size, np.bool_),
             is_cut=np.empty(size, np.bool_),
             total_frames=np.empty(size, np.int32),
             episode_frames=np.empty(size, np.int32),
         )
-        written = results._replace(
-            observations=observations.reshape(-1, *self._shape),
-            final_observations=final_observations.reshape(-1, *self._shape),
-        )
         # No method: a thread that waits keeps what it has played, but not these games.
         play = functools.partial(
-            _play_share, self._step, self._games, self.orders, self._threads, written
+            _play_share, self._step, self._games, self.orders, self._threads, results
         )
         self.turns.play(play)
-        faults = self.rows["fault"]
-        if faults.any():
-            raise not_covered(int(faults.max()))
+        if np.count_nonzero(self._faults):
+            raise not_covered(int(self._faults.max()))
         return results
 
     def clone(self) -> State:
@@ -203,7 +199,7 @@ def _make_atari(
     if not view.has_levels:
         levels = view.levels
         shape = view.channels, ROWS, WIDTH
-        first, second = (kernels.unshared(*shape, dtype=np.uint8) for _ in range(2))
+        first, second = (kernels.aligned_zeros(*shape, dtype=np.uint8) for _ in range(2))
     return AtariView(
         pictures,
         memory.stacks,
@@ -211,8 +207,8 @@ def _make_atari(
         levels,
         planes=(first, second),
         shrink=shrinking.address,
-        scratch=kernels.unshared(shrinking.scratch_size, dtype=np.float32),
-        small=kernels.unshared(view.height, view.width, dtype=np.uint8),
+        scratch=kernels.aligned_zeros(shrinking.scratch_size, dtype=np.float32),
+        small=kernels.aligned_zeros(view.height, view.width, dtype=np.uint8),
     )
 
 

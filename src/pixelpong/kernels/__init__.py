@@ -26,9 +26,9 @@ from pixelpong.kernels.records import NUM_MARKS as NUM_MARKS
 from pixelpong.kernels.records import PLAIN_STEP as PLAIN_STEP
 from pixelpong.kernels.records import RULES as RULES
 from pixelpong.kernels.records import STREAM as STREAM
+from pixelpong.kernels.records import aligned_zeros as aligned_zeros
 from pixelpong.kernels.records import are_fields as are_fields
 from pixelpong.kernels.records import are_streams as are_streams
-from pixelpong.kernels.records import unshared as unshared
 from pixelpong.kernels.reinforce import add_rows as add_rows
 from pixelpong.kernels.reinforce import discounted_returns as discounted_returns
 from pixelpong.kernels.reinforce import episode_gradient as episode_gradient

@@ -145,7 +145,7 @@ GATED_STEP = np.dtype(
 )
 
 
-def unshared(*shape: int, dtype: DTypeLike = np.float64) -> NDArray[Any]:
+def aligned_zeros(*shape: int, dtype: DTypeLike = np.float64) -> NDArray[Any]:
     """Zeros that begin at a cache line and share none: a row takes no more of them than it needs,
     and no two threads, which would slow each other, write to the same one."""
     size = math.prod(shape) * np.dtype(dtype).itemsize

@@ -62,7 +62,7 @@ class Learner:
         drawn = draw_params(config.algorithm, config.hidden, config.dtype, config.seed, attempt)
         # The parameters, and the optimizer's memory of each.
         self.state = {
-            prefix + name: kernels.unshared(*w.shape, dtype=w.dtype)
+            prefix + name: kernels.aligned_zeros(*w.shape, dtype=w.dtype)
             for prefix in ("", *self.moments)
             for name, w in drawn.items()
         }

@@ -131,7 +131,7 @@ class _MinibatchWork:
         self._num_pieces = min(MAX_PIECES, -(-len(chosen) // PIECE))
         # The pre-activations of each step, which `differentiate` replaces by their gradient.
         w = self._W1.w
-        self._z = kernels.unshared(len(chosen), w.shape[1], dtype=w.dtype)
+        self._z = kernels.aligned_zeros(len(chosen), w.shape[1], dtype=w.dtype)
 
     def pieces_of_steps(self) -> list[slice]:
         """Pieces with about the same number of steps."""
@@ -147,7 +147,7 @@ class _MinibatchWork:
         kernels.sum_rows(self._W1.w, self._steps.indices, offsets[chosen], offsets[chosen + 1], z)
         columns, dtype = self._outputs.shape[1], z.dtype
         dW2, scratch = (
-            kernels.unshared(length, columns, dtype=dtype) for length in (NUM_OUTPUTS, 2)
+            kernels.aligned_zeros(length, columns, dtype=dtype) for length in (NUM_OUTPUTS, 2)
         )
         scratch[:] = 1
         loss = kernels.differentiate(
@@ -157,7 +157,7 @@ class _MinibatchWork:
             self._weights,
             len(self._chosen),
             scratch,
-            kernels.unshared(NUM_OUTPUTS),
+            kernels.aligned_zeros(NUM_OUTPUTS),
             dW2,
         )
         return dW2, loss
@@ -189,7 +189,7 @@ class _MinibatchWork:
     def update_inputs(self, piece: slice) -> float:
         """For some inputs, update the rows of W1; return the gradient's squared norm."""
         inputs, W1 = self._inputs[piece], self._W1
-        g = kernels.unshared(len(inputs), W1.w.shape[1], dtype=W1.w.dtype)
+        g = kernels.aligned_zeros(len(inputs), W1.w.shape[1], dtype=W1.w.dtype)
         starts, stops = self._starts[:-1][piece], self._starts[1:][piece]
         kernels.sum_rows(self._z, self._positions, starts, stops, g)
         return _step(W1, g, inputs, self._scales)

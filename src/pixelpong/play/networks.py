@@ -239,7 +239,7 @@ class GatedNetwork(Network):
         return playing.GatedParams(W1.reshape(len(W1), -1), W2.reshape(len(W2), -1), b2)
 
     def _make_scratch(self, hidden: int, dtype: np.dtype[Any]) -> playing.GatedScratch:
-        zeros, outputs, actions = kernels.unshared, gated.NUM_OUTPUTS, len(ACTIONS)
+        zeros, outputs, actions = kernels.aligned_zeros, gated.NUM_OUTPUTS, len(ACTIONS)
         return playing.GatedScratch(
             Sight(features.list_cells_of_pixels(), features.list_geometry()),
             Seen(
