@@ -2,17 +2,58 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
-from collections.abc import Callable
-from typing import Any, Literal, get_type_hints
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_type_hints
 
+from pixelpong.atari.machine import ROWS, WIDTH
 from pixelpong.config import Option
+from pixelpong.config.protocols import FrameLimit, FrameSkip
 from pixelpong.errors import ConfigError, did_you_mean, expected
+from pixelpong.schema import Meta, Number, Share
 
 Observation = Literal["atari", "pixels", "frame", "field"]
 Actions = Literal["six", "three", "two"]
 Autoreset = Literal["NextStep", "SameStep", "Disabled"]  # the values of `AutoresetMode`
+Waits = Annotated[int, Meta(ge=0, le=10_000)]
+Height = Annotated[int, Meta(ge=1, le=ROWS)]
+Width = Annotated[int, Meta(ge=1, le=WIDTH)]
+Stack = Annotated[int, Meta(ge=1, le=64)]
+
+
+@dataclass(frozen=True)
+class EnvOptions:
+    """The options, described in `PongVectorEnv`."""
+
+    num_envs: Number
+    observation: Observation
+    actions: Actions
+    opponent: str
+    num_threads: Number | None
+    copy: bool
+    render_mode: Literal["rgb_array"] | None
+    autoreset_mode: Autoreset
+    frameskip: FrameSkip
+    max_frameskip: FrameSkip | None
+    repeat_action_probability: Share
+    max_num_frames_per_episode: FrameLimit
+    noop_max: Waits
+    use_fire_reset: bool
+    reward_clipping: bool
+    full_action_space: bool
+    img_height: Height
+    img_width: Width
+    grayscale: bool
+    stack_num: Stack
+    maxpool: bool
+
+    @property
+    def most_frames(self) -> int:
+        """The most frames of a step."""
+        return max(self.frameskip, self.max_frameskip or 0)
+
 
 # Options of AtariVectorEnv that Pong has no use for, with the values that change nothing.
 _UNUSED = {
@@ -25,39 +66,41 @@ _OF_ATARI = {"img_height": 84, "img_width": 84, "grayscale": True, "stack_num": 
 _FREE = ("num_envs", "num_threads", "copy", "reward_clipping", "opponent")
 
 
-def check_options(
-    options: dict[str, Any], unused: dict[str, Any], init: Callable[..., None], maker: str
-) -> dict[str, Any]:
+def check_options(options: dict[str, Any], unused: dict[str, Any], maker: str) -> EnvOptions:
     """Refuse options that are unknown, out of range, or without effect beside the others.
 
-    The types are those of `init`; `maker` is the name of the function that was called.
+    `unused` has those that are not among `EnvOptions`; `maker` is the name of the function that was
+    called.
     """
-    types = get_type_hints(init, include_extras=True) | {"autoreset_mode": Autoreset}
+    types = get_type_hints(EnvOptions, include_extras=True)
     for name, value in unused.items():
         if name not in _UNUSED:
             advice = did_you_mean(name, types, "see help(pixelpong.make_vec)")
             raise ConfigError(f"{maker}: {expected('the name of an option', repr(name), advice)}")
         if value != _UNUSED[name]:
             raise ConfigError(f"Pong has no use for {name}; leave it out.")
-    checked = {
-        name: Option(name, types[name], None).check(getattr(value, "value", value), maker)
-        for name, value in options.items()
-    }
-    if checked["full_action_space"] and checked["actions"] != "six":
+    checked = EnvOptions(
+        **{
+            name: Option(name, types[name], None).check(getattr(value, "value", value), maker)
+            for name, value in options.items()
+        }
+    )
+    if checked.full_action_space and checked.actions != "six":
         raise ConfigError("full_action_space has all actions; leave actions out, or this.")
-    if checked["observation"] != "atari":
+    if checked.observation != "atari":
         for name, default in _OF_ATARI.items():
-            if checked[name] != default:
+            if getattr(checked, name) != default:
                 what = f"{name} changes only the observation 'atari'"
-                raise ConfigError(f"{what}, not {checked['observation']!r}; leave it out.")
-    fewest, most = checked["frameskip"], checked["max_frameskip"]
+                raise ConfigError(f"{what}, not {checked.observation!r}; leave it out.")
+    fewest, most = checked.frameskip, checked.max_frameskip
     if most is not None and most < fewest:
         raise ConfigError(expected(f"max_frameskip to be at least frameskip, {fewest}", most))
     return checked
 
 
-def hash_rules(options: dict[str, Any], opponent: bytes) -> bytes:
+def hash_rules(options: EnvOptions, opponent: bytes) -> bytes:
     """What a game's future depends on besides its state, [32]; `opponent` tells opponents apart."""
-    rules = {name: value for name, value in options.items() if name not in _FREE}
+    values = dataclasses.asdict(options)
+    rules = {name: value for name, value in values.items() if name not in _FREE}
     text = json.dumps(rules, sort_keys=True)
     return hashlib.sha256(text.encode() + b"\0" + opponent).digest()

@@ -10,7 +10,7 @@ call.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import gymnasium
 import numpy as np
@@ -27,7 +27,17 @@ from pixelpong.env.duel import MODE
 from pixelpong.env.field import FIELD_SIZE
 from pixelpong.env.preprocess import mirror
 from pixelpong.envs.actions import ACTION_SETS, ALL_ACTIONS, DUEL_ACTIONS, SOLO_ACTIONS
-from pixelpong.envs.options import Actions, Autoreset, Observation, check_options, hash_rules
+from pixelpong.envs.options import (
+    Actions,
+    Autoreset,
+    Height,
+    Observation,
+    Stack,
+    Waits,
+    Width,
+    check_options,
+    hash_rules,
+)
 from pixelpong.envs.seeds import find_wait, read_seeds
 from pixelpong.errors import ConfigError, did_you_mean, expected
 from pixelpong.games.console import Rules
@@ -38,7 +48,7 @@ from pixelpong.items import BUILTIN, SELF
 from pixelpong.kernels.stepping import Results
 from pixelpong.machine import count_cores
 from pixelpong.run.arrays import fingerprint
-from pixelpong.schema import Meta, Number, Share
+from pixelpong.schema import Number, Share
 from pixelpong.seeding import make_rng
 
 Step = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]
@@ -103,40 +113,38 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         max_frameskip: FrameSkip | None = None,
         repeat_action_probability: Share = 0.0,
         max_num_frames_per_episode: FrameLimit = 108_000,
-        noop_max: Annotated[int, Meta(ge=0, le=10_000)] = 30,
+        noop_max: Waits = 30,
         use_fire_reset: bool = True,
         reward_clipping: bool = True,
         full_action_space: bool = False,
-        img_height: Annotated[int, Meta(ge=1, le=ROWS)] = 84,
-        img_width: Annotated[int, Meta(ge=1, le=WIDTH)] = 84,
+        img_height: Height = 84,
+        img_width: Width = 84,
         grayscale: bool = True,
-        stack_num: Annotated[int, Meta(ge=1, le=64)] = 4,
+        stack_num: Stack = 4,
         maxpool: bool = True,
         **unused: Any,
     ) -> None:
         given = {name: value for name, value in locals().items() if name not in ("self", "unused")}
-        options = check_options(given, unused, PongVectorEnv.__init__, self.maker)
-        self._options = options
-        self.num_envs, self.observation = options["num_envs"], observation
-        self.autoreset_mode = AutoresetMode(options["autoreset_mode"])
-        self.render_mode, self._is_duel = render_mode, opponent != BUILTIN
-        most_frames = max(frameskip, max_frameskip or 0)
-        self.metadata = {"render_modes": ["rgb_array"], "render_fps": 60 / most_frames}
+        self._options = options = check_options(given, unused, self.maker)
+        self.num_envs, self.observation = options.num_envs, options.observation
+        self.autoreset_mode = AutoresetMode(options.autoreset_mode)
+        self.render_mode, self._is_duel = options.render_mode, options.opponent != BUILTIN
+        self.metadata = {"render_modes": ["rgb_array"], "render_fps": 60 / options.most_frames}
         self.metadata["autoreset_mode"] = self.autoreset_mode
         numbers = DUEL_ACTIONS if self._is_duel else SOLO_ACTIONS
-        chosen = ALL_ACTIONS if full_action_space else ACTION_SETS[actions]
+        chosen = ALL_ACTIONS if options.full_action_space else ACTION_SETS[options.actions]
         self.moves = np.array([numbers[k] for k in chosen])  # the console's action of each
-        _, agent = open_agent(opponent) if opponent not in (BUILTIN, SELF) else (None, None)
+        agent = None if opponent in (BUILTIN, SELF) else open_agent(opponent)[1]
         self._opponents = [agent.make_network() for _ in range(num_envs)] if agent else []
         opposing = fingerprint(agent.params) if agent else opponent
         self._make_spaces()
-        self._make_games(most_frames, hash_rules(options, opposing.encode()))
+        self._make_games(hash_rules(options, opposing.encode()))
 
     def _make_spaces(self) -> None:
-        it = self._options
-        colours = () if it["grayscale"] else (3,)
+        options = self._options
+        colours = () if options.grayscale else (3,)
         field, frame = (FIELD_SIZE, FIELD_SIZE), (ROWS, WIDTH, 3)
-        picture = it["stack_num"], it["img_height"], it["img_width"], *colours
+        picture = options.stack_num, options.img_height, options.img_width, *colours
         boxes: dict[str, tuple[Any, ...]] = {
             "atari": (0, 255, picture, np.uint8), "frame": (0, 255, frame, np.uint8),
             "field": (0, 1, field, np.uint8), "pixels": (-1, 1, field, np.float32),
@@ -144,57 +152,56 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         self.single_observation_space = gymnasium.spaces.Box(*boxes[self.observation])
         self.single_action_space: gymnasium.spaces.Space[Any] = (
             gymnasium.spaces.MultiDiscrete([len(self.moves)] * 2)
-            if it["opponent"] == SELF
+            if options.opponent == SELF
             else gymnasium.spaces.Discrete(len(self.moves))
         )
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
 
-    def _make_games(self, most_frames: int, rules_hash: bytes) -> None:
+    def _make_games(self, rules_hash: bytes) -> None:
         """Make the games, and what says what they do next."""
         options, size = self._options, self.num_envs
-        sticky, is_same_step = options["repeat_action_probability"], AutoresetMode.SAME_STEP
+        sticky, has_opponents = options.repeat_action_probability, bool(self._opponents)
+        is_same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
         rules = Rules(
-            (options["frameskip"], most_frames),
-            options["max_num_frames_per_episode"],
+            (options.frameskip, options.most_frames),
+            options.max_num_frames_per_episode,
             sticky=(sticky, sticky),
             num_sides=1 + self._is_duel,
             mode=MODE if self._is_duel else 0,
-            fires_first=options["use_fire_reset"] and not self._is_duel,
-            max_waits=options["noop_max"],
+            fires_first=options.use_fire_reset and not self._is_duel,
+            max_waits=options.noop_max,
         )
         keeps_frames = self.observation == "frame" or self.render_mode is not None
         view = View(
             self.observation,
-            keeps_frames=keeps_frames or bool(self._opponents),
-            height=options["img_height"],
-            width=options["img_width"],
-            channels=1 if options["grayscale"] else 3,
-            stack=options["stack_num"],
-            takes_two=self.observation == "atari" and options["maxpool"],
+            keeps_frames=keeps_frames or has_opponents,
+            height=options.img_height,
+            width=options.img_width,
+            channels=1 if options.grayscale else 3,
+            stack=options.stack_num,
+            takes_two=self.observation == "atari" and options.maxpool,
         )
-        self._games = Games(
+        self._games = games = Games(
             size,
             rules,
             view,
-            num_threads=options["num_threads"] or count_cores(),
+            num_threads=options.num_threads or count_cores(),
             num_uniforms=_BLOCK,
-            autoresets=self.autoreset_mode == is_same_step,
+            autoresets=is_same_step,
             rules_hash=rules_hash,
-            has_opponents=bool(self._opponents),
+            has_opponents=has_opponents,
         )
-        self.games, self._orders, self._turns = (
-            self._games.rows, self._games.orders, self._games.turns,
-        )  # fmt: skip
+        self.games, self._orders, self._turns = games.rows, games.orders, games.turns
         self._is_on, self._episodes = self.games["is_on"], self.games["episode"]
         self._drawn = np.full((size, 3), -1)  # seed, episode and block of the uniforms
-        self._needs_uniforms = sticky > 0 or options["frameskip"] < most_frames
-        self._needs_uniforms |= bool(self._opponents)
+        draws_frames = options.frameskip < options.most_frames
+        self._needs_uniforms = sticky > 0 or draws_frames or has_opponents
         for i, network in enumerate(self._opponents):
-            network.stream = self._games.remembered[i : i + 1]
+            network.stream = games.remembered[i : i + 1]
         self._observations = self._empty(size)
         # The last observations of episodes after which the next one began in the same step.
-        self._final = self._empty(size if self.autoreset_mode == is_same_step else 0)
+        self._final = self._empty(size if is_same_step else 0)
 
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
@@ -214,7 +221,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
                 self._plan(which)
             else:
                 for i, each in zip(which, read_seeds(seed, len(which)), strict=True):
-                    self._orders.begins[i] = each, 0, find_wait(each, 0, self._options["noop_max"])
+                    self._orders.begins[i] = each, 0, find_wait(each, 0, self._options.noop_max)
             self._orders.moves[:, 0] = np.where(mask, kernels.RESET, kernels.LEAVE)
             results = self._play()
             return self._observations, self._info(results)
@@ -280,14 +287,14 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         options, memory = state
-        self.__init__(**options)  # type: ignore[misc]
+        self.__init__(**vars(options))  # type: ignore[misc]
         self.restore_state(memory)
 
     def _play(self) -> Results:
         """Carry out the orders."""
         if self.closed:
             raise ConfigError("The environment is closed; make a new one.")
-        if self._options["copy"]:
+        if self._options.copy:
             self._observations = self._empty(self.num_envs)
         return self._games.play(self._observations, self._final)
 
@@ -345,7 +352,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
                 self._orders.begins[i] = (
                     seed,
                     episode,
-                    find_wait(seed, episode, self._options["noop_max"]),
+                    find_wait(seed, episode, self._options.noop_max),
                 )
 
     def _draw(self) -> None:
