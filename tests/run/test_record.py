@@ -96,7 +96,7 @@ def test_a_training_that_an_error_ended_has_failed_until_it_goes_on(make_run):
 
 
 DAMAGES = {
-    "config.json": [b"", b"{", b"[]", b'{"format": 2, "config": {}}', b'{"format": 9}', b"\xff"],
+    "config.json": [b"", b"{", b"[]", b'{"format": 3, "config": {}}', b'{"format": 9}', b"\xff"],
     "metrics.jsonl": [b"", b"{", b'{"update": -1}\n', b'{"update": 1, "steps": "many"}\n'],
     "evaluations.jsonl": [b"{}\n", b'{"update": 3, "mean_return": 1e9, "ci95": [0, 0]}\n'],
     "failure.json": [b"", b"{}", b'{"error": 3}', b'{"error": "' + b"x" * 9999 + b'"}'],

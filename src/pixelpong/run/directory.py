@@ -40,7 +40,7 @@ from pixelpong.run.locks import lock_folder as lock_folder
 from pixelpong.run.numbered import History, NumberedFiles, make_mark
 from pixelpong.schema import Count, convert, decode, encode
 
-FORMAT = 2
+FORMAT = 3
 RUNS_FOLDER = Path("runs")
 CONFIG_FILE = "config.json"
 CONFIG_LIMIT = 1 << 20  # bytes; a thousand changes fit in
