@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 from pixelpong.atari.banks import LINE, NONE, QUARTERS, WHOLE
 from pixelpong.atari.disassembly import BankedRom, Spot, read_vector
 from pixelpong.atari.machine import (
+    KEPT_SIZE,
     MACHINE,
     MAX_LINES,
     NO_PADDLE,
     PADDLE_HIGHEST,
     PADDLE_LOWEST,
     ROWS,
+    STATE_SIZE,
     TOP,
     make_machine,
 )
@@ -90,6 +92,16 @@ class Cartridge:
     constants: Mapping[str, int] = field(default_factory=dict)
     record: np.dtype[Any] = MACHINE
 
+    @property
+    def has_past(self) -> bool:
+        """Whether its pictures show parts of older frames, see `pixelpong.atari.past`."""
+        return not self.modules
+
+    @property
+    def kept_size(self) -> int:
+        """The bytes at the start of its record that the future depends on: a snapshot."""
+        return KEPT_SIZE if self.has_past else STATE_SIZE
+
     def banked(self, content: bytes) -> BankedRom:
         """Its ROM with its banks."""
         return BankedRom(content, _SCHEMES[self.scheme[:2]], self.scheme.endswith("SC"))
@@ -113,6 +125,8 @@ class Cartridge:
             "ROWS": self.rows,
             "MAX_LINES": self.max_lines,
             "HAS_COMBS": int(self.has_combs),
+            "HAS_PAST": int(self.has_past),
+            "KEPT_SIZE": self.kept_size,
             "CONTROLS": controls.kind,
             "TURNED": controls.turned,
             "HIGHEST_OHM": self.highest_ohm,

@@ -24,6 +24,7 @@ from pixelpong.atari.machine import (
     ASIDE,
     FAR,
     FRAME_DONE,
+    HAS_PAST,
     INSTRUCTIONS,
     MAX_LINES,
     ROWS,
@@ -203,10 +204,12 @@ def begin_frame(m: Machine) -> None:
 
 
 def finish_picture(m: Machine) -> None:
-    """Draw what is not drawn yet; below the end of a short frame, the picture alone goes on."""
+    """Draw what is not drawn yet; below the end of a short frame, some pictures alone go on."""
     bottom = CLOCKS * (TOP + ROWS)
+    if HAS_PAST:
+        bottom = min(m.draws_until, bottom)
     draw_to(m, min(3 * m.now, bottom))
-    if m.drawn < bottom:
+    if HAS_PAST == 0 and m.drawn < bottom:
         mirrors = m.mirrors
         copy(m, ASIDE, 0, STATE_SIZE)
         draw_to(m, bottom)

@@ -27,7 +27,7 @@ from pixelpong.atari.drawing import (
     draw_to,
     objects_of,
 )
-from pixelpong.atari.machine import FAR, FRAME_DONE, MAX_LINES, WIDTH
+from pixelpong.atari.machine import FAR, FRAME_DONE, HAS_PAST, MAX_LINES, WIDTH
 from pixelpong.atari.registers import *
 from pixelpong.atari.typed import Int, Machine, inline, make_table
 
@@ -139,7 +139,10 @@ def set_player_position(m: Machine, t: Int, p: Int) -> None:
     """Write to RESPx: move a player to the beam; its first copy shows from the next line on."""
     column = strobed_position(t, 1)
     found = find_copy(m, p, column)
-    draw_before(m, 3 * t + 11 * (found == 1), 1 << PLAYER0 + p)  # a copy is drawn to its end
+    clock = 3 * t + 11 * (found == 1)  # a copy is drawn to its end
+    if HAS_PAST:
+        m.touched = clock
+    draw_before(m, clock, 1 << PLAYER0 + p)
     m.position[p] = column
     m.hidden = m.hidden & ~(1 << p) | (found != 2) << p
     m.dirty |= 1 << PLAYER0 + p
@@ -236,6 +239,11 @@ def write_vsync(m: Machine, t: Int, value: Int) -> None:
 
 def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
     """Write to a register, 0 to 0x3F; return the cycle after it, which is later after a halt."""
+    if HAS_PAST:
+        delay = DELAY[register]
+        if register >= PF0 and register <= PF2:
+            delay = PLAYFIELD_DELAY[t & 3]
+        m.touched = 3 * t + delay
     if t >= 76 * (MAX_LINES + 1) and m.stop == 0:
         m.stop = FRAME_DONE
     if register == WSYNC:
@@ -281,6 +289,8 @@ def read_tia(m: Machine, t: Int, address: Int, bus: Int) -> Int:
     """Read collisions, a paddle or a button; bits that the TIA does not drive are `bus`."""
     register = address & 15
     bus &= 0x3F
+    if HAS_PAST:
+        m.touched = 3 * t
     if register >= 8 and register < 12:
         return bus | is_charged(m, t, register & 3) << 7
     if register >= 12:
