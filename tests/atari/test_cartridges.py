@@ -75,12 +75,12 @@ def test_a_cartridge_of_each_scheme_is_ales_in_memory_and_pictures(name):
 @pytest.mark.soak
 @pytest.mark.parametrize("name", cartridges.names())
 def test_every_cartridge_is_ales_for_long(name):
-    """As `benchmarks/games.py` compares them, with other moves; known pictures may differ."""
-    lockstep = Lockstep(load_game(name, allow_inexact=True))
+    """As `benchmarks/games.py` compares them, with other moves."""
+    lockstep = Lockstep(load_game(name))
     for number, style in enumerate(STYLES):
         found = lockstep.play(style, 20_000, np.random.default_rng([7, number]))
     assert not found.difference
-    assert not found.picture_difference or cartridge(name, allow_inexact=True).pictures
+    assert not found.picture_difference
 
 
 @pytest.mark.slow
@@ -145,11 +145,7 @@ def test_a_name_that_is_unknown_or_not_covered_is_one_line():
         cartridge("brekout")
     with pytest.raises(EmulatorError, match=r"got 'xyzzy'; use a name of ale-py's.*\Z"):
         cartridge("xyzzy")
-    pictures = {
-        name: line["pictures"] for name, line in cartridges.facts().items() if "pictures" in line
-    }
-    assert "qbert" in pictures
-    for name, reason in (cartridges.not_covered() | pictures).items():
+    for name, reason in cartridges.not_covered().items():
         with pytest.raises(EmulatorError, match=f"{name} cannot be played exactly: {reason}"):
             cartridge(name)
         if name not in FOR_TWO:

@@ -77,7 +77,6 @@ class Cartridge:
     highest_ohm: int = PADDLE_HIGHEST
     actions: tuple[int, ...] = tuple(range(18))  # those that do something in the game
     legal_actions: tuple[int, ...] = tuple(range(18))
-    pictures: str = ""  # how some of its pictures are known to differ from ALE's
     # How a game starts, see `pixelpong.atari.starting`.
     reset_frames: int = 12  # for which RESET is held
     select: Select | None = None

@@ -29,7 +29,7 @@ from pixelpong.atari.machine import (
     TOP,
     WIDTH,
 )
-from pixelpong.atari.registers import CLOCKS
+from pixelpong.atari.registers import BLANK_CLOCKS, CLOCKS
 from pixelpong.atari.typed import Int, Machine, copy, fill
 
 
@@ -52,7 +52,7 @@ def play_frame(m: Machine, counts: Int) -> None:
         if end > CLOCKS * TOP:
             keep_beginning(m, end)
         if m.draws == DRAW_PICTURE and (goes_on or end < CLOCKS * (TOP + ROWS)):
-            draw_older_frames(m)
+            complete_picture(m, end, goes_on or m.begun)
 
 
 def keep_beginning(m: Machine, end: Int) -> None:
@@ -70,18 +70,22 @@ def keep_beginning(m: Machine, end: Int) -> None:
     m.older[m.side] = min(count, MOST_OLDER) + 1
 
 
-def draw_older_frames(m: Machine) -> None:
+def complete_picture(m: Machine, end: Int, is_in_parts: Int) -> None:
     """Draw the frames of which a picture is made one over the other, from the oldest on."""
     count = m.older[m.side]
     if count > MOST_OLDER:
         m.stop = TOO_OLD
-        return
-    copy(m, ASIDE, 0, BEGINNING_SIZE)
-    fill(m.picture, 0, m.shades[0], ROWS * WIDTH)
-    for k in range(count):
-        which = m.side * MOST_OLDER + k
-        copy(m, 0, BEGINNINGS + which * BEGINNING_SIZE, BEGINNING_SIZE)
-        m.draws_until = m.drew_to[which]
-        run_frame(m, m.counts & 1)
-    copy(m, 0, ASIDE, BEGINNING_SIZE)
-    m.stop = FRAME_DONE
+    elif count == 1 and end > CLOCKS * TOP and is_in_parts == 0:  # it alone, and it is drawn
+        row = end // CLOCKS - TOP
+        at = row * WIDTH + max(end % CLOCKS - BLANK_CLOCKS, 0)
+        fill(m.picture, at, m.shades[0], ROWS * WIDTH - at)
+    else:
+        fill(m.picture, 0, m.shades[0], ROWS * WIDTH)
+        copy(m, ASIDE, 0, BEGINNING_SIZE)
+        for k in range(count):
+            which = m.side * MOST_OLDER + k
+            copy(m, 0, BEGINNINGS + which * BEGINNING_SIZE, BEGINNING_SIZE)
+            m.draws_until = m.drew_to[which]
+            run_frame(m, m.counts & 1)
+        copy(m, 0, ASIDE, BEGINNING_SIZE)
+        m.stop = FRAME_DONE
