@@ -81,7 +81,8 @@ class Cartridge:
     reset_frames: int = 12  # for which RESET is held
     select: Select | None = None
     wait_frames: int = 0  # in which nothing is pressed, before the last RESET
-    start_actions: tuple[tuple[int, int], ...] = ()  # an action, and for how many frames
+    # An action, or a switch (`SWITCH_ACTIONS`), and for how many frames.
+    start_actions: tuple[tuple[int, int], ...] = ()
     # For a cartridge that is compiled as one module, with typed functions of its own: places of
     # code that is reached by jumps through memory; modules whose functions replace the machine's;
     # code by place in the ROM that is added in front of an instruction; constants; the record.
