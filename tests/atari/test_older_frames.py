@@ -6,6 +6,8 @@ shows below its end what is still there. The rules are told in ``docs/emulator.m
 
 from __future__ import annotations
 
+import itertools
+
 import ale_py
 import ale_start
 import numpy as np
@@ -24,6 +26,7 @@ from pixelpong.atari.machine import (
     TOP,
     WIDTH,
 )
+from pixelpong.atari.registers import CLOCKS, PLAYFIELD_DELAY
 from pixelpong.env.lockstep import STYLES, Lockstep
 from pixelpong.verification import load_game
 
@@ -138,33 +141,36 @@ SCENE = {"GRP0": 0xB1, "GRP1": 0x81, "NUSIZ0": 7, "PF1": 0x35, "ENABL": 2, "CTRL
 START = 0x80 + 12  # of a program, behind what `Pair.case` puts in front of it
 
 
-def unfinished(use: str, cycle: int) -> bytes:
+def unfinished(use: str, cycle: int, value: int) -> bytes:
     """A program of two frames that draw the picture, and one that uses the TIA, then waits."""
     full = assemble("INC zp F0; INC zp F0; LDA zp F0; STA zp 09") + lines(FULL) + END_FRAME
     full += assemble(f"JMP abs {START:04X}")
     first = assemble(f"DEC zp F1; BEQ rel {len(full):02X}") + full
-    last = assemble("LDA imm 8C; STA zp 09") + lines(100) + write_at(cycle, 0)[:-2] + assemble(use)
+    last = assemble(f"LDA imm 8C; STA zp 09; LDA imm {value:02X}")
+    last += lines(100) + write_at(cycle, 0)[:-2] + assemble(use)
     return first + last + assemble(f"JMP abs {START + len(first + last):04X}")
 
 
 def test_an_unfinished_frame_shows_what_was_drawn_up_to_its_last_use_of_the_tia(pair):
-    """Each register, written and read: what is drawn depends on the delay of a write to it."""
-    drawn = set()
-    for number, use in enumerate(USES):
-        for cycle in (24 + number % 4, 40 + number % 7, 60 + number % 15):
-            column = 3 * cycle - 68
-            positions = [(column - by) % WIDTH for by in (10, 50, 0, 0, 4)]
-            memory = bytearray(128 - 12)
-            program = unfinished(use, cycle)
-            memory[: len(program)] = program
-            memory[0x70 - 12 :] = bytes([0x10, 3]) + bytes(14)
-            frames = Frames(pair, pair.case(bytes(memory), SCENE, position=positions))
-            for kind in (DRAW_NOTHING, DRAW_NOTHING, DRAW_PICTURE, DRAW_NOTHING, DRAW_PICTURE):
-                assert frames.play(kind) == FRAME_DONE
-                assert kind == DRAW_NOTHING or frames.is_equal(), (use, cycle, frames.number)
-            assert frames.machine["begun"] > 0
-            drawn.add(int(frames.machine["drew_to"].max()) - 3 * cycle)
-    assert len(drawn) > 5
+    """Each register, written and read, with its delay, whether a write changes it or not."""
+    delays = {}
+    cycles = (25, 30, 35, 40)
+    for use, cycle, value in itertools.product(USES, cycles, (0x8C, 0)):
+        column = 3 * cycle - 68
+        positions = [(column - by) % WIDTH for by in (10, 50, 0, 0, 4)]
+        program = unfinished(use, cycle, value)
+        memory = program + bytes(0x70 - 12 - len(program)) + bytes([0x10, 3])
+        frames = Frames(pair, pair.case(memory, SCENE, position=positions))
+        for kind in (DRAW_NOTHING, DRAW_NOTHING, DRAW_PICTURE, DRAW_NOTHING, DRAW_PICTURE):
+            assert frames.play(kind) == FRAME_DONE
+            assert kind == DRAW_NOTHING or frames.is_equal(), (use, cycle, value, frames.number)
+        assert frames.machine["begun"] > 0
+        drew_to = int(frames.machine["drew_to"][0, MOST_OLDER + 1])  # the third, on its side
+        delays.setdefault(use, set()).add((drew_to - 3 * cycle) % CLOCKS)
+    assert delays["STA zp 09"] == delays["LDA zp 00"] == {0}
+    assert delays["STA zp 0E"] == set(PLAYFIELD_DELAY)
+    assert delays["STA zp 10"] == {11}
+    assert delays["STA zp 12"] == {8}
 
 
 @pytest.mark.parametrize(

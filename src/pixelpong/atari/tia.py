@@ -33,6 +33,10 @@ from pixelpong.atari.typed import Int, Machine, inline, make_table
 
 HAS_COMBS = 1  # whether HMOVE blanks pixels; in some cartridges ALE does without
 
+# Cycles to charge a capacitor: 1.6 · 10 nF · 1.19 MHz, as a fraction. Source: ALE.
+_CYCLES_PER_OHM = (1904, 100_000)
+_MOST_OHM = 1_000_000  # more is no paddle at all
+
 # By the low bits of NUSIZx: the distance of a player's middle from its left edge, and its width.
 _MIDDLE = make_table(8, 4, {5: 8, 7: 16})
 _SPREAD = make_table(8, 8, {5: 16, 7: 32})
@@ -217,7 +221,20 @@ def set_blank(m: Machine, t: Int, value: Int) -> None:
     elif m.tia[VBLANK] & 0x80:
         m.emptied = 0
         m.emptied_until = t
+        charge_paddles(m)
     m.tia[VBLANK] = value
+
+
+def charge_paddles(m: Machine) -> None:
+    """Set the cycles until the capacitors are charged.
+
+    If one would have been before the frame began, ALE takes that time for one that never comes.
+    """
+    for k in range(4):
+        ohm = m.resistance[k]
+        cycles = ohm * _CYCLES_PER_OHM[0] // _CYCLES_PER_OHM[1]
+        is_over = cycles != 0 and m.emptied_until + cycles < m.cycle
+        m.charged[k] = FAR if ohm >= _MOST_OHM or is_over else cycles
 
 
 def clear_collisions(m: Machine, t: Int) -> None:
