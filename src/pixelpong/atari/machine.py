@@ -68,7 +68,7 @@ STATE = np.dtype(
         ("extra_ram", "u1", 128),
     ]
 )
-"""The state between two frames: 374 bytes, little-endian, without gaps."""
+"""The state between two frames: 373 bytes, little-endian, without gaps."""
 
 BEGINNING = np.dtype(
     [

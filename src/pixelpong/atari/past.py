@@ -42,8 +42,8 @@ def play_frame(m: Machine, counts: Int) -> None:
     m.counts = counts
     m.draws_until = FAR
     m.touched = 0
+    m.side = m.side & 1 ^ (goes_on == 0)
     if goes_on == 0:
-        m.side = m.side & 1 ^ 1
         copy(m, THIS_BEGINNING, 0, BEGINNING_SIZE)
     run_frame(m, counts)
     if m.stop == FRAME_DONE:

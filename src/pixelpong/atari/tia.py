@@ -257,10 +257,10 @@ def write_vsync(m: Machine, t: Int, value: Int) -> None:
 def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
     """Write to a register, 0 to 0x3F; return the cycle after it, which is later after a halt."""
     if HAS_PAST:
-        delay = DELAY[register]
+        late = DELAY[register]
         if register >= PF0 and register <= PF2:
-            delay = PLAYFIELD_DELAY[t & 3]
-        m.touched = 3 * t + delay
+            late = PLAYFIELD_DELAY[t & 3]
+        m.touched = 3 * t + late
     if t >= 76 * (MAX_LINES + 1) and m.stop == 0:
         m.stop = FRAME_DONE
     if register == WSYNC:
