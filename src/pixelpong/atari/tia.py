@@ -254,13 +254,19 @@ def write_vsync(m: Machine, t: Int, value: Int) -> None:
     m.tia[VSYNC] = value
 
 
+@inline
+def touch(m: Machine, t: Int, register: Int) -> None:
+    """Note up to where ALE draws before a write, which shows if it leaves the frame then."""
+    late = DELAY[register]
+    if register >= PF0 and register <= PF2:
+        late = PLAYFIELD_DELAY[t & 3]
+    m.touched = 3 * t + late
+
+
 def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
     """Write to a register, 0 to 0x3F; return the cycle after it, which is later after a halt."""
     if HAS_PAST:
-        late = DELAY[register]
-        if register >= PF0 and register <= PF2:
-            late = PLAYFIELD_DELAY[t & 3]
-        m.touched = 3 * t + late
+        touch(m, t, register)
     if t >= 76 * (MAX_LINES + 1) and m.stop == 0:
         m.stop = FRAME_DONE
     if register == WSYNC:
