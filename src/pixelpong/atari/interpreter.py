@@ -5,9 +5,6 @@ frames that are too long. It begins where ``m.pc`` is and leaves at the next pla
 translated (`ENTRY_PC`), or when the frame ends. It contains nothing of any cartridge, so one serves
 for all.
 
-A program that runs into the TIA's addresses, where an instruction would be what was last on the
-bus, is not covered.
-
 It notes where it was led to (`seen`, by place in the ROM: the address, and in the upper bits how
 often), so that the translation can begin there the next time.
 """
@@ -38,7 +35,6 @@ if is_simple(pc) and is_simple(pc + 2):
  op = rom[w]; o1 = rom[w + 1]; o2 = rom[w + 2]
  if (pc & 0x3FF) > 0x3FD: o1 = read_rom(m, pc + 1); o2 = read_rom(m, pc + 2)
 else:
- if pc & 0x1080 == 0: goto(unknown)
  op = read(m, t, pc, 0)
  if INSTRUCTION_LENGTH[op] > 1: o1 = read(m, t, pc + 1 & 0xFFFF, op)
  if INSTRUCTION_LENGTH[op] > 2: o2 = read(m, t, pc + 2 & 0xFFFF, o1)
