@@ -105,11 +105,7 @@ def _describe_game(line: dict[str, Any], found: dict[str, Any] | None) -> tuple[
     poked = found["poked"]
     ended = poked.get("stops", 0) + poked.get("differences", 0)
     counts = [f"{found.get(key, 0):,}" for key in ("starts", "frames", "pictures")]
-    result = "memory equal" if found.get("wrong_pictures") else "equal"
-    if reason:
-        result = f"not covered: {reason}"
-    elif "pictures" in line:
-        result = f"refused: memory equal, but {line['pictures']}"
+    result = f"not covered: {reason}" if reason else "equal"
     return (
         *counts,
         f"{found.get('wrong_pictures', 0):,}",

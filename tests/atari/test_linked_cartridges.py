@@ -24,7 +24,7 @@ from pixelpong.atari.cache import keep
 from pixelpong.atari.cartridge import Cartridge
 from pixelpong.atari.exploring import Notes
 from pixelpong.atari.game import Game
-from pixelpong.atari.machine import FRAME_DONE, MACHINE, STATE
+from pixelpong.atari.machine import FRAME_DONE, KEPT_SIZE, MACHINE, MOST_OLDER, STATE
 from pixelpong.atari.opcodes import OPCODES
 
 pytestmark = promise("bounds")
@@ -161,12 +161,13 @@ def play_guarded(scheme: str, folder: Path, count: int) -> int:
     linked = Game(Cartridge("random", "", scheme), random_rom(SIZES[scheme], 7), folder)
     guards = [Guarded(MACHINE.itemsize, is_before) for is_before in (False, True)]
     held = [Guarded(2, is_before) for is_before in (False, True)]
-    inner, played = STATE.itemsize, 0
+    inner, played = KEPT_SIZE, 0
     for number in range(count):
         guard, actions = guards[number % 2], held[number // 2 % 2]
         guard.bytes[:] = rng.integers(256)
         guard.bytes[:inner] = np.frombuffer(rng.bytes(inner), np.uint8)
         machine = guard.bytes.view(MACHINE)
+        machine["older"] %= MOST_OLDER + 2
         if number % 4:  # where it goes on, so that it gets farther
             machine["pc"] = 0xF000 | int(rng.integers(CODE))
         if number % 3 == 0:

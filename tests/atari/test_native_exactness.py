@@ -163,7 +163,7 @@ CURES = {
     "paddles the other way round": (
         cartridge, "LEFT_PADDLE, RIGHT_PADDLE = 0, 1", "LEFT_PADDLE, RIGHT_PADDLE = 1, 0",
     ),
-    "paddles charge after so many cycles": (console, "(1904, 100_000)", "(1907, 100_000)"),
+    "paddles charge after so many cycles": (tia, "(1904, 100_000)", "(1907, 100_000)"),
     "times: the cycle in the line carries over": (console, "m.cycle = t - lines", "m.cycle = 0"),
     "times: the timer is counted anew": (console, "    m.timer_set -= lines\n", ""),
     "times: the paddles are counted anew": (console, "    m.emptied_until -= lines\n", ""),

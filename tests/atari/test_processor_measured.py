@@ -341,3 +341,19 @@ def test_a_paddle_charges_in_so_many_cycles():
             (machine,) = pair.run_ours(state, resistance=[ohm] * 4)
             assert machine["ram"][0, 0x70] & 0x80 == memory_after(pair, state)[0x70] & 0x80
             assert memory_after(pair, state)[0x70] & 0x80 == 0x80 * (late > 0), (ohm, late)
+
+
+def test_a_paddle_that_was_charged_before_the_frame_began_never_is():
+    """Until VBLANK has emptied it again: around the first cycle of a frame, and long before it."""
+    pair = Pair("pong")
+    began = read_numbers(pair.base)["cycles"]
+    program = assemble("LDA zp 09; STA zp F0; LDA imm 82; STA zp 01; LDA imm 02; STA zp 01")
+    program += lines(220) + assemble("LDA zp 09; STA zp F1") + END_FRAME
+    for ohm, ago in itertools.product((27_450, 408_823, 790_196), (-1, 0, 1, 5000, 50_000)):
+        until = -(ohm * 1904 // 100_000) - ago
+        paddles = {"left_paddle": ohm, "right_paddle": ohm, "emptied": FALSE}
+        state = pair.state(program, emptied_until=began + until, **paddles)
+        (machine,) = pair.run_ours(state, resistance=[ohm] * 4)
+        seen = [memory_after(pair, state)[at] & 0x80 for at in (0x70, 0x71)]
+        assert (machine["ram"][0, 0x70:0x72] & 0x80).tolist() == seen
+        assert seen == [0x80 * (ago <= 0), 0x80], (ohm, ago)

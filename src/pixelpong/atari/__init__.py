@@ -16,6 +16,7 @@ Read in this order:
     tia          what the TIA does when the program writes to it or reads it
     drawing      what each object looks like, and how lines are drawn
     console      the bus, memory and timer, paddles, a frame
+    past         what a picture shows of older frames
     playing      what an action presses; frames and their results
     interpreter  instructions one after the other, from anywhere
     translation  all instructions that were found, as one function; tia_writes

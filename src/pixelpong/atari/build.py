@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pixelpong.atari import banks, console, drawing, playing, tia
+from pixelpong.atari import banks, console, drawing, past, playing, tia
 from pixelpong.atari.cartridge import Cartridge
 from pixelpong.atari.disassembly import BankedRom, Spot
 from pixelpong.atari.interpreter import add_interpreter
@@ -17,7 +17,7 @@ from pixelpong.atari.machine import MACHINE
 from pixelpong.atari.program import INT, NOTHING, POINTER, Program
 from pixelpong.atari.translation import Translation
 
-CONSOLE = (drawing, tia, banks, console)
+CONSOLE = (drawing, tia, banks, console, past)
 EXPORTS = ("play_frames", "idle", "play")
 
 # What the console does not know of a cartridge when it is compiled alone.

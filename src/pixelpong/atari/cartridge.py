@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 from pixelpong.atari.banks import LINE, NONE, QUARTERS, WHOLE
 from pixelpong.atari.disassembly import BankedRom, Spot, read_vector
 from pixelpong.atari.machine import (
+    KEPT_SIZE,
     MACHINE,
     MAX_LINES,
     NO_PADDLE,
     PADDLE_HIGHEST,
     PADDLE_LOWEST,
     ROWS,
+    STATE_SIZE,
     TOP,
     make_machine,
 )
@@ -75,12 +77,12 @@ class Cartridge:
     highest_ohm: int = PADDLE_HIGHEST
     actions: tuple[int, ...] = tuple(range(18))  # those that do something in the game
     legal_actions: tuple[int, ...] = tuple(range(18))
-    pictures: str = ""  # how some of its pictures are known to differ from ALE's
     # How a game starts, see `pixelpong.atari.starting`.
     reset_frames: int = 12  # for which RESET is held
     select: Select | None = None
     wait_frames: int = 0  # in which nothing is pressed, before the last RESET
-    start_actions: tuple[tuple[int, int], ...] = ()  # an action, and for how many frames
+    # An action, or a switch (`SWITCH_ACTIONS`), and for how many frames.
+    start_actions: tuple[tuple[int, int], ...] = ()
     # For a cartridge that is compiled as one module, with typed functions of its own: places of
     # code that is reached by jumps through memory; modules whose functions replace the machine's;
     # code by place in the ROM that is added in front of an instruction; constants; the record.
@@ -89,6 +91,16 @@ class Cartridge:
     hints: Mapping[int, str] = field(default_factory=dict)
     constants: Mapping[str, int] = field(default_factory=dict)
     record: np.dtype[Any] = MACHINE
+
+    @property
+    def has_past(self) -> bool:
+        """Whether its pictures show parts of older frames, see `pixelpong.atari.past`."""
+        return not self.modules
+
+    @property
+    def kept_size(self) -> int:
+        """The bytes at the start of its record that the future depends on: a snapshot."""
+        return KEPT_SIZE if self.has_past else STATE_SIZE
 
     def banked(self, content: bytes) -> BankedRom:
         """Its ROM with its banks."""
@@ -113,6 +125,8 @@ class Cartridge:
             "ROWS": self.rows,
             "MAX_LINES": self.max_lines,
             "HAS_COMBS": int(self.has_combs),
+            "HAS_PAST": int(self.has_past),
+            "KEPT_SIZE": self.kept_size,
             "CONTROLS": controls.kind,
             "TURNED": controls.turned,
             "HIGHEST_OHM": self.highest_ohm,

@@ -25,7 +25,7 @@ def facts() -> dict[str, dict[str, Any]]:
 
 
 def names() -> list[str]:
-    """The names of the cartridges whose memory is ALE's in every frame."""
+    """The names of the cartridges whose memory and pictures are ALE's in every frame."""
     return [name for name, each in facts().items() if "not_covered" not in each]
 
 
@@ -39,14 +39,14 @@ def cartridge(name: str, *, allow_inexact: bool = False) -> Cartridge:
 
     Args:
         name: as ale-py has it, such as ``"space_invaders"``.
-        allow_inexact: return it even if some of its frames or pictures are known to differ, for
-            tests and measurements.
+        allow_inexact: return it even if some of its frames are known to differ, for tests and
+            measurements.
     """
     line = dict(facts().get(name, ()))
     if not line:
         advice = did_you_mean(name, facts(), 'use a name of ale-py\'s, such as "space_invaders"')
         raise EmulatorError(expected("the name of a game", repr(name), advice))
-    reason = line.pop("not_covered", "") or line.get("pictures", "")
+    reason = line.pop("not_covered", "")
     if reason and not (allow_inexact and line.get("scheme")):
         raise EmulatorError(f"{name} cannot be played exactly: {reason}; choose another game.")
     for key in ("actions", "legal_actions"):

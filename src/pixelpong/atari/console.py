@@ -24,6 +24,7 @@ from pixelpong.atari.machine import (
     ASIDE,
     FAR,
     FRAME_DONE,
+    HAS_PAST,
     INSTRUCTIONS,
     MAX_LINES,
     ROWS,
@@ -32,14 +33,11 @@ from pixelpong.atari.machine import (
     TOP,
 )
 from pixelpong.atari.registers import ALL_OBJECTS, CLOCKS, CTRLPF, STALE
-from pixelpong.atari.tia import read_tia, write_tia
+from pixelpong.atari.tia import charge_paddles, read_tia, write_tia
 from pixelpong.atari.typed import Int, Machine, copy, inline
 
 # For TIM1T, TIM8T, TIM64T, T1024T: the timer counts down once every 1 << shift cycles.
 _TIMER_SHIFTS = (0, 3, 6, 10)
-# Cycles to charge a capacitor: 1.6 · 10 nF · 1.19 MHz, as a fraction. Source: ALE.
-_CYCLES_PER_OHM = (1904, 100_000)
-_MOST_OHM = 1_000_000  # more is no paddle at all
 AMERICAN_LINES = 290  # of the longest frame
 _LONG_AGO = 100  # cycles after which it does not matter how long ago HMOVE was
 
@@ -197,16 +195,16 @@ def begin_frame(m: Machine) -> None:
     m.hmove_at = m.now - m.hmove_age if m.hmove_age else -FAR
     if m.vsync_end == 0:
         m.vsync_end = FAR
-    for k in range(4):
-        cycles = m.resistance[k] * _CYCLES_PER_OHM[0] // _CYCLES_PER_OHM[1]
-        m.charged[k] = cycles if m.resistance[k] < _MOST_OHM else FAR
+    charge_paddles(m)
 
 
 def finish_picture(m: Machine) -> None:
-    """Draw what is not drawn yet; below the end of a short frame, the picture alone goes on."""
+    """Draw what is not drawn yet; below the end of a short frame, some pictures alone go on."""
     bottom = CLOCKS * (TOP + ROWS)
+    if HAS_PAST:
+        bottom = min(m.draws_until, bottom)
     draw_to(m, min(3 * m.now, bottom))
-    if m.drawn < bottom:
+    if HAS_PAST == 0 and m.drawn < bottom:
         mirrors = m.mirrors
         copy(m, ASIDE, 0, STATE_SIZE)
         draw_to(m, bottom)

@@ -18,11 +18,14 @@ from pixelpong.atari.cache import cache_folder
 from pixelpong.atari.cartridge import Cartridge
 from pixelpong.atari.disassembly import Spot
 from pixelpong.atari.exploring import Notes, explore
-from pixelpong.atari.machine import FRAME_DONE, NOT_IMPLEMENTED
+from pixelpong.atari.machine import FRAME_DONE, NOT_IMPLEMENTED, TOO_OLD
 from pixelpong.atari.native import NativeCode, Source
 from pixelpong.errors import EmulatorError
 
-_REASONS = {NOT_IMPLEMENTED: "the game used an instruction that is not covered"}
+_REASONS = {
+    NOT_IMPLEMENTED: "the game used an instruction that is not covered",
+    TOO_OLD: "its picture shows parts of too many older frames",
+}
 
 
 def not_covered(stop: int) -> EmulatorError:

@@ -1,9 +1,10 @@
 """The machine as one flat record: what the console remembers, and the picture it is drawing.
 
 The first part, `STATE`, is everything the future depends on between two frames: processor, memory,
-timer, paddles, TIA. A snapshot is a copy of it. The rest of `MACHINE` is computed again in every
-frame: values that save drawing twice, and the picture itself. The record has no pointers, so it can
-be anywhere in memory, and compiled code that stays inside it can do no harm.
+timer, paddles, TIA. Behind it is how some older frames began, of which pictures may still show a
+part (`pixelpong.atari.past`). A snapshot is a copy of both. The rest of `MACHINE` is computed again
+in every frame: values that save drawing twice, and the picture itself. The record has no pointers,
+so it can be anywhere in memory, and compiled code that stays inside it can do no harm.
 
 Between two frames the record is canonical: a state has one form, whichever emulator wrote it, so
 equal states have equal bytes.
@@ -67,14 +68,41 @@ STATE = np.dtype(
         ("extra_ram", "u1", 128),
     ]
 )
-"""The state between two frames: 374 bytes, little-endian, without gaps."""
+"""The state between two frames: 373 bytes, little-endian, without gaps."""
+
+BEGINNING = np.dtype(
+    [
+        *STATE.descr,
+        ("swcha", "u1"),  # the buttons, a bit each, 0 while pressed
+        ("swchb", "u1"),  # RESET, SELECT and the other switches
+        ("fire", "u1", 2),  # bit 7 of INPT4 and INPT5, the joysticks' buttons, 0 while pressed
+        ("counts", "u1"),  # 1 if the frame's instructions are counted
+    ]
+)
+"""All that a frame is made of: the state before it, and its inputs."""
+
+MOST_OLDER = 3  # frames of which one of the two pictures may be made
+
+KEPT = np.dtype(
+    [
+        *BEGINNING.descr,
+        # For `pixelpong.atari.past`: which of the two pictures is drawn; the frames of which each
+        # is made; the clocks up to which they drew; how they began, and how this frame did.
+        ("side", "u1"),
+        ("older", "u1", 2),
+        ("drew_to", "<i4", 2 * MOST_OLDER),
+        ("beginnings", "u1", 2 * MOST_OLDER * BEGINNING.itemsize),
+        ("beginning", "u1", BEGINNING.itemsize),
+    ]
+)
+"""What a snapshot of most cartridges keeps, see `pixelpong.atari.cartridge.Cartridge.kept_size`."""
 
 MACHINE = np.dtype(
     [
-        *STATE.descr,
-        # The state before the current frames, restored if they stop.
-        ("before", "u1", STATE.itemsize),
-        ("aside", "u1", STATE.itemsize),  # the state, while the rest of a picture is drawn
+        *KEPT.descr,
+        # What is kept, before the current frames; it is restored if they stop.
+        ("before", "u1", KEPT.itemsize),
+        ("aside", "u1", BEGINNING.itemsize),  # while a picture is completed
         # The outcome of the last frames, see `pixelpong.atari.playing.play_frames`.
         ("stop", "<i4"),  # 0 while a frame runs, then one of the codes below
         ("reward", "<i4"),  # points won, minus those lost
@@ -85,14 +113,13 @@ MACHINE = np.dtype(
         ("may_end", "<i4"),  # 1 if the next frame may be the last
         # The inputs of a frame.
         ("draws", "<i4"),  # what is drawn: DRAW_NOTHING, DRAW_OWN, DRAW_PICTURE
+        ("draws_until", "<i4"),  # the clock up to which the frame is drawn
+        ("touched", "<i4"),  # the clock up to which ALE has drawn an unfinished frame
         ("now", "<i4"),  # the cycle, while one part of the processor hands over to another
         ("left", "<i4"),  # instructions until ALE abandons the frame
         ("hmove_at", "<i4"),  # cycle of the last HMOVE
         ("mirrors", "u1"),  # whether the right half of the playfield is mirrored in this line
         ("charged", "<i4", 4),  # cycles until the paddles' capacitors are charged
-        ("swcha", "u1"),  # the buttons, a bit each, 0 while pressed
-        ("swchb", "u1"),  # RESET, SELECT and the other switches
-        ("fire", "u1", 2),  # bit 7 of INPT4 and INPT5, the joysticks' buttons, 0 while pressed
         # Drawing: everything is drawn up to `drawn`, in colour clocks since the frame's start.
         ("objects", "u1"),  # bit o: object o has a pixel in the line
         ("dirty", "u1"),  # bit o: its mask is out of date
@@ -105,24 +132,28 @@ MACHINE = np.dtype(
         ("picture", "u1", MOST_ROWS * WIDTH),  # palette indices, or other shades
     ]
 )
-"""The whole record, 41 kB. A cartridge's own may have more fields behind these."""
+"""The whole record, 46 kB. A cartridge's own may have more fields behind these."""
 
-STATE_SIZE = STATE.itemsize
-BEFORE = MACHINE.fields["before"][1]  # type: ignore[index]  # the offsets of the copies
-ASIDE = MACHINE.fields["aside"][1]  # type: ignore[index]
+STATE_SIZE, BEGINNING_SIZE, KEPT_SIZE = STATE.itemsize, BEGINNING.itemsize, KEPT.itemsize
+# The offsets of the copies.
+BEFORE, ASIDE, THIS_BEGINNING, BEGINNINGS = (
+    MACHINE.fields[name][1]  # type: ignore[index]
+    for name in ("before", "aside", "beginning", "beginnings")
+)
 
 # What a frame draws. A cartridge can have a form of its own (`pixelpong.atari.drawing.draw_own`).
 DRAW_NOTHING, DRAW_OWN, DRAW_PICTURE = range(3)
 
 # Why a frame stopped: it was complete (the first), or something was not covered. The last two stay
 # inside: the frame is long, so its instructions are counted; it has had so many that ALE leaves it.
-FRAME_DONE, NOT_IMPLEMENTED, LONG_FRAME, TOO_MANY = range(1, 5)
+FRAME_DONE, NOT_IMPLEMENTED, TOO_OLD, LONG_FRAME, TOO_MANY = range(1, 6)
 
 # A paddle's knob, in ohm: its initial position, its ends, how far a press turns it in a frame.
 # Source: ALE, PADDLE_MIN, PADDLE_MAX, PADDLE_DELTA; the centre is half the sum.
 PADDLE_CENTRE, PADDLE_LOWEST, PADDLE_HIGHEST, PADDLE_TURN = 408_823, 27_450, 790_196, 23_000
 NO_PADDLE = 1_100_000  # so much that the capacitor is never charged
 
+HAS_PAST = 1  # whether a short frame shows a part of an older one, as on ALE
 INSTRUCTIONS = 25_000  # of a frame, at most, before ALE returns in the middle of it
 FAR = 1 << 29  # a cycle that never comes
 

@@ -10,18 +10,18 @@ Source: ALE plays the same frames, by tests.
 
 from __future__ import annotations
 
-from pixelpong.atari.console import run_frame
 from pixelpong.atari.machine import (
     BEFORE,
     DRAW_NOTHING,
     DRAW_PICTURE,
     FRAME_DONE,
+    KEPT_SIZE,
     LONG_FRAME,
     PADDLE_HIGHEST,
     PADDLE_LOWEST,
     PADDLE_TURN,
-    STATE_SIZE,
 )
+from pixelpong.atari.past import play_frame
 from pixelpong.atari.typed import Bytes, Int, Machine, copy
 
 # What is plugged in: a joystick in the left or in the right port, or a paddle. The constants below
@@ -84,25 +84,25 @@ def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> None:
     another, the machine met something not covered; then its state has not changed, and ``m.frames``
     is 0.
     """
-    copy(m, BEFORE, 0, STATE_SIZE)
+    copy(m, BEFORE, 0, KEPT_SIZE)
     play_some(m, actions, count, draws, 0, 0)
     counts = m.stop == LONG_FRAME
     if counts:
-        copy(m, 0, BEFORE, STATE_SIZE)
+        copy(m, 0, BEFORE, KEPT_SIZE)
         play_some(m, actions, count, draws, 0, 1)
     if m.is_over and m.draws != draws and m.frames:
         # The last frame was not drawn, as nobody knew that it would be the last.
-        copy(m, 0, BEFORE, STATE_SIZE)
+        copy(m, 0, BEFORE, KEPT_SIZE)
         play_some(m, actions, count, draws, 1, counts)
     if m.stop != FRAME_DONE:
-        copy(m, 0, BEFORE, STATE_SIZE)
+        copy(m, 0, BEFORE, KEPT_SIZE)
         m.frames = 0
 
 
 def play_some(
     m: Machine, actions: Bytes, count: Int, draws: Int, draws_all: Int, counts: Int
 ) -> None:
-    """Play frames as `play_frames` does, and draw the last one or all; `counts` as `run_frame`."""
+    """Play frames as `play_frames` does, and draw the last one or all; `counts` as `play_frame`."""
     score(m)
     before = m.points
     m.stop = FRAME_DONE
@@ -111,7 +111,7 @@ def play_some(
         press(m, actions[k])
         k += 1
         m.draws = draws if k == count or draws_all else DRAW_NOTHING
-        run_frame(m, counts)
+        play_frame(m, counts)
         score(m)
     m.frames = k
     m.reward = m.points - before
@@ -122,11 +122,11 @@ def play(m: Machine, count: Int) -> Int:
     m.stop = FRAME_DONE
     k = 0
     while k < count and m.stop == FRAME_DONE:
-        copy(m, BEFORE, 0, STATE_SIZE)
-        run_frame(m, 0)
+        copy(m, BEFORE, 0, KEPT_SIZE)
+        play_frame(m, 0)
         if m.stop == LONG_FRAME:
-            copy(m, 0, BEFORE, STATE_SIZE)
-            run_frame(m, 1)
+            copy(m, 0, BEFORE, KEPT_SIZE)
+            play_frame(m, 1)
         k += 1
     return m.stop
 

@@ -4,7 +4,7 @@ A reset keeps the memory; the timer begins with a number of the console's own ge
 programs draw their chances from both. So in many games a start depends on the game before. What
 happens is the same for all: the processor and the TIA begin as after switching on, 60 frames pass,
 RESET is held, in some games SELECT is pressed until the right one of a cartridge's games is chosen,
-RESET is held again, and some actions begin the game.
+RESET is held again, and some actions begin the game. In Double Dunk they go through its menu.
 
 Source: ALE's starts, of which tests compare the memory. The generator is C++'s mt19937, whose seed
 in ALE is always the same.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # The console's switches: none held, RESET held, SELECT held; both difficulties easy, colour.
 NO_SWITCH, RESET, SELECT = 0x3F, 0x3E, 0x3D
-RESET_ACTION = 40  # among the start actions: RESET for a frame
+SWITCH_ACTIONS = {40: RESET, 41: SELECT}  # among the start actions: a switch held for a frame
 
 _IDLE_FRAMES = 60  # after switching on
 _RESET_FRAMES = 4  # at least, before and after a game is chosen
@@ -94,8 +94,8 @@ def _reset(game: Game, machine: NDArray[np.void]) -> None:
     machine["swchb"] = NO_SWITCH
     for action, count in cartridge.start_actions:
         for _ in range(count):
-            if action == RESET_ACTION:
-                game.idle(machine, RESET, 1)
+            if action in SWITCH_ACTIONS:
+                game.idle(machine, SWITCH_ACTIONS[action], 1)
                 machine["swchb"] = NO_SWITCH
             else:
                 game.play(machine, bytes([action]), DRAW_PICTURE)

@@ -27,11 +27,15 @@ from pixelpong.atari.drawing import (
     draw_to,
     objects_of,
 )
-from pixelpong.atari.machine import FAR, FRAME_DONE, MAX_LINES, WIDTH
+from pixelpong.atari.machine import FAR, FRAME_DONE, HAS_PAST, MAX_LINES, WIDTH
 from pixelpong.atari.registers import *
 from pixelpong.atari.typed import Int, Machine, inline, make_table
 
 HAS_COMBS = 1  # whether HMOVE blanks pixels; in some cartridges ALE does without
+
+# Cycles to charge a capacitor: 1.6 · 10 nF · 1.19 MHz, as a fraction. Source: ALE.
+_CYCLES_PER_OHM = (1904, 100_000)
+_MOST_OHM = 1_000_000  # more is no paddle at all
 
 # By the low bits of NUSIZx: the distance of a player's middle from its left edge, and its width.
 _MIDDLE = make_table(8, 4, {5: 8, 7: 16})
@@ -139,7 +143,10 @@ def set_player_position(m: Machine, t: Int, p: Int) -> None:
     """Write to RESPx: move a player to the beam; its first copy shows from the next line on."""
     column = strobed_position(t, 1)
     found = find_copy(m, p, column)
-    draw_before(m, 3 * t + 11 * (found == 1), 1 << PLAYER0 + p)  # a copy is drawn to its end
+    clock = 3 * t + 11 * (found == 1)  # a copy is drawn to its end
+    if HAS_PAST:
+        m.touched = clock
+    draw_before(m, clock, 1 << PLAYER0 + p)
     m.position[p] = column
     m.hidden = m.hidden & ~(1 << p) | (found != 2) << p
     m.dirty |= 1 << PLAYER0 + p
@@ -214,7 +221,20 @@ def set_blank(m: Machine, t: Int, value: Int) -> None:
     elif m.tia[VBLANK] & 0x80:
         m.emptied = 0
         m.emptied_until = t
+        charge_paddles(m)
     m.tia[VBLANK] = value
+
+
+def charge_paddles(m: Machine) -> None:
+    """Set the cycles until the capacitors are charged.
+
+    If one would have been before the frame began, ALE takes that time for one that never comes.
+    """
+    for k in range(4):
+        ohm = m.resistance[k]
+        cycles = ohm * _CYCLES_PER_OHM[0] // _CYCLES_PER_OHM[1]
+        is_over = cycles != 0 and m.emptied_until + cycles < m.cycle
+        m.charged[k] = FAR if ohm >= _MOST_OHM or is_over else cycles
 
 
 def clear_collisions(m: Machine, t: Int) -> None:
@@ -234,8 +254,19 @@ def write_vsync(m: Machine, t: Int, value: Int) -> None:
     m.tia[VSYNC] = value
 
 
+@inline
+def touch(m: Machine, t: Int, register: Int) -> None:
+    """Note up to where ALE draws before a write, which shows if it leaves the frame then."""
+    late = DELAY[register]
+    if register >= PF0 and register <= PF2:
+        late = PLAYFIELD_DELAY[t & 3]
+    m.touched = 3 * t + late
+
+
 def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
     """Write to a register, 0 to 0x3F; return the cycle after it, which is later after a halt."""
+    if HAS_PAST:
+        touch(m, t, register)
     if t >= 76 * (MAX_LINES + 1) and m.stop == 0:
         m.stop = FRAME_DONE
     if register == WSYNC:
@@ -281,6 +312,8 @@ def read_tia(m: Machine, t: Int, address: Int, bus: Int) -> Int:
     """Read collisions, a paddle or a button; bits that the TIA does not drive are `bus`."""
     register = address & 15
     bus &= 0x3F
+    if HAS_PAST:
+        m.touched = 3 * t
     if register >= 8 and register < 12:
         return bus | is_charged(m, t, register & 3) << 7
     if register >= 12:
