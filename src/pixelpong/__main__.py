@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 
-from pixelpong import interrupts
+from pixelpong.faces import interrupts
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 
@@ -69,18 +69,42 @@ class Interrupted(Exception):  # noqa: N818 - a request, not an error
 MAX_GOT = 500  # characters of a value or a reason that a message repeats
 
 
+def must_be(name: str, allowed: str, got: object, advice: str = "") -> str:
+    """Word the error about a value of a wrong type or out of range; see `expected`.
+
+    >>> must_be("--seed", "a whole number of at least 0", -1)
+    '--seed must be a whole number of at least 0, not -1'
+    """
+    return _with_advice(f"{name} must be {allowed}, not {_cut(got)}", advice)
+
+
 def expected(what: str, got: object, advice: str = "") -> str:
     """Word an error about a bad value: one line of limited length, without control characters.
 
     The value may come from an untrusted file, and a terminal obeys control characters.
 
-    >>> expected("a seed of at least 0", -1, "give --seed 0 or more")
-    'expected a seed of at least 0, got -1; give --seed 0 or more'
+    >>> expected("at least two players", 1, "add one")
+    'expected at least two players, got 1; add one'
     """
+    return _with_advice(f"expected {what}, got {_cut(got)}", advice)
+
+
+def unknown(what: str, word: str, advice: str) -> str:
+    """Word the error about a word that names nothing; see `expected`.
+
+    >>> unknown("option", "--sed", "did you mean --seed?")
+    "unknown option '--sed'; did you mean --seed?"
+    """
+    return _with_advice(f"unknown {what} {_cut(word)!r}", advice)
+
+
+def _cut(got: object) -> str:
     text = str(got)
-    if len(text) > MAX_GOT:
-        text = f"{text[:MAX_GOT]}… ({len(text)} characters)"
-    return on_one_line(f"expected {what}, got {text}" + f"; {advice}" * bool(advice))
+    return text if len(text) <= MAX_GOT else f"{text[:MAX_GOT]}… ({len(text)} characters)"
+
+
+def _with_advice(text: str, advice: str) -> str:
+    return on_one_line(f"{text}; {advice}" if advice else text)
 
 
 @contextlib.contextmanager
@@ -91,7 +115,7 @@ def refusing(failure: str, kind: type[PixelpongError], advice: str = "") -> Iter
     except (OSError, ValueError, KeyError, RecursionError) as error:
         text = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         reason = (getattr(error, "strerror", None) or text)[:MAX_GOT]
-        raise kind(on_one_line(f"{failure}: {reason}" + f"; {advice}" * bool(advice))) from error
+        raise kind(_with_advice(f"{failure}: {reason}", advice)) from error
 
 
 def warn(message: str) -> None:
@@ -119,7 +143,17 @@ def number_of(number: int, noun: str) -> str:
     >>> number_of(1, "worker"), number_of(12000, "step")
     ('1 worker', '12,000 steps')
     """
-    return f"{number:,} {noun}{'s' * (number != 1)}"
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def list_words(words: Sequence[str], conjunction: str) -> str:
+    """Words as a list in a sentence.
+
+    >>> list_words(["serial", "threads", "ray"], "or")
+    'serial, threads or ray'
+    """
+    *first, last = words
+    return f"{', '.join(first)} {conjunction} {last}" if first else last
 
 
 def on_one_line(text: str) -> str:

@@ -23,7 +23,7 @@ Seconds = Annotated[float, Meta(ge=0, lt=1e12)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Weight = Annotated[float, Meta(ge=0, le=10)]
 # Any number that is displayed; no number of a run comes near the bounds.
-Figure = Annotated[int, Meta(ge=-(10**12), le=10**12)] | Annotated[float, Meta(ge=-1e12, le=1e12)]
+Measure = Annotated[int, Meta(ge=-(10**12), le=10**12)] | Annotated[float, Meta(ge=-1e12, le=1e12)]
 
 T = TypeVar("T")
 
@@ -67,11 +67,11 @@ def encode(value: Any, *, indent: int | None = None) -> bytes:
 
 def _explain(error: Exception) -> str:
     """Rephrase the library's "Expected `int`, got `str` - at `$.seed`"."""
-    text, _, place = str(error).replace("`", "").partition(" - at ")
-    place = place.removeprefix("key in ").removeprefix("$").removeprefix(".")
-    found = re.fullmatch("Expected (.+?)(?:, got (.+))?", text)
-    if found is None:
-        return f"{text} at {place}" if place else text
-    wanted, got = found.groups()
-    is_what = f"is {got}, not {wanted}" if got else f"is not {wanted}"
-    return f"{place or 'it'} {is_what}"
+    text, _, path = str(error).replace("`", "").partition(" - at ")
+    path = path.removeprefix("key in ").removeprefix("$").removeprefix(".")
+    match = re.fullmatch("Expected (.+?)(?:, got (.+))?", text)
+    if match is None:
+        return f"{text} at {path}" if path else text
+    wanted, got = match.groups()
+    problem = f"is {got}, not {wanted}" if got else f"is not {wanted}"
+    return f"{path or 'it'} {problem}"

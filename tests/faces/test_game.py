@@ -14,10 +14,10 @@ from websockets.sync.client import connect
 
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Controller, play_game
-from pixelpong.agent.legend import ACTION_NAMES
 from pixelpong.config.protocols import find_protocol
 from pixelpong.env.duel import DuelEmulator
 from pixelpong.env.pong import Emulator
+from pixelpong.faces.look.legend import ACTION_NAMES
 from pixelpong.faces.page.game import AGAINST_RULES, SERVE_FRAMES, Game, Message
 from pixelpong.items import DOWN, NUM_PIXELS, STAY, UP
 from pixelpong.schema import decode

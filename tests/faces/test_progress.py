@@ -22,7 +22,7 @@ from toys import toy_config
 import pixelpong
 from pixelpong.config.presets import load_preset
 from pixelpong.faces.display import FOOTER, Clock, TrainingDisplay, steps_left
-from pixelpong.faces.report import count
+from pixelpong.faces.report import show_count
 from pixelpong.learners import UpdateStats
 from pixelpong.learners.progress import Progress
 from pixelpong.loop import Updated, train
@@ -155,7 +155,7 @@ def test_whatever_stdout_is_a_training_goes_on(make_run, tmp_path, monkeypatch, 
     monkeypatch.setattr(sys, "stdout", tee)
     monkeypatch.setattr(sys, "stderr", tee)
     run = pixelpong.train("classic", run=tmp_path / "run", quiet=quiet, every=0, **options)
-    count(1, 2, "games")
+    show_count(1, 2, "games")
     assert run.update == 2
     assert ("update 2" in tee.written) == (fault == "whole" and not quiet)
 

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from pixelpong.config.protocols import FrameLimit, FrameSkip, Name, Protocol, find_protocol
-from pixelpong.errors import ConfigError, did_you_mean, expected
+from pixelpong.errors import ConfigError, did_you_mean, list_words, must_be, unknown
 from pixelpong.schema import Count, Meta, Number, Positive, Share, Weight, convert
 
 COMMAND_LINE = "command line"  # errors spell options of this origin as flags
 NONE = "none"  # a budget that is not set, where there is no None: in a file, or as a word
 
-_KINDS = {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}
+_TYPE_NAMES = {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Option:
     source: str = ""  # of the default
     section: str = ""  # of `pixelpong.config.Config`; "" for `Config` itself
     short: str = ""  # a letter with a hyphen
+    is_advanced: bool = False  # shown by ``--help-all`` only
 
     @property
     def flag(self) -> str:
@@ -73,16 +74,19 @@ class Option:
         The bound `lt`, a limit of the machine, is left out unless it is what `got` exceeds.
 
         >>> Option("x", Literal["left", "right"] | None, None).describe_values()
-        'one of left, right'
+        'left or right'
         """
         if self.choices:
-            return "one of " + ", ".join(self.choices)
-        words = _KINDS.get(self.kind, "a path")
-        for it in getattr(self._values, "__metadata__", ()):
-            words += f" of at least {it.ge}" if it.le is None else f" from {it.ge} to {it.le}"
-            if it.lt is not None and isinstance(got, int | float) and got >= it.lt:
-                words += f" and less than {it.lt:,}"
-        return words + (f", or {NONE}" if self.can_be_none else "")
+            return list_words(self.choices, "or")
+        words = _TYPE_NAMES.get(self.kind, "a path")
+        for bound in getattr(self._values, "__metadata__", ()):
+            if bound.le is None:
+                words += f" of at least {bound.ge}"
+            else:
+                words += f" from {bound.ge} to {bound.le}"
+            if bound.lt is not None and isinstance(got, int | float) and got >= bound.lt:
+                words += f" and less than {bound.lt:,}"
+        return f"{words} or {NONE}" if self.can_be_none else words
 
     def read(self, text: str) -> Any:
         """Read a value from the command line; a whole number may be written as 1e6.
@@ -97,7 +101,7 @@ class Option:
 
     def check(self, value: Any, origin: str) -> Any:
         """Convert `value`, which comes from `origin`, to the option's type, or refuse it."""
-        plain = value.item() if hasattr(value, "item") else value  # NumPy's numbers have it
+        plain = _as_python(value)
         if self.can_be_none and isinstance(plain, str) and plain.lower() == NONE:
             return None
         if self.kind is int and isinstance(plain, float) and plain.is_integer():
@@ -105,22 +109,31 @@ class Option:
         try:
             return convert(plain, self.type)
         except ValueError:
-            spelled = self.flag if origin == COMMAND_LINE else self.name
-            otherwise = ""
-            if isinstance(value, list):
-                otherwise = "give one value, or the list to `pixelpong sweep`"
-            try:
-                got = reprlib.repr(value)
-            except ValueError:
-                got = "a number of more than 4,300 digits"
-            advice = did_you_mean(got.strip("'"), self.choices, otherwise)
-            what = expected(f"{spelled} to be {self.describe_values(plain)}", got, advice)
-            raise ConfigError(f"{origin}: {what}") from None
+            raise ConfigError(self._describe_error(value, origin)) from None
+
+    def _describe_error(self, value: Any, origin: str) -> str:
+        try:
+            got = reprlib.repr(value)
+        except ValueError:
+            got = "a number of more than 4,300 digits"
+        advice = ""
+        if isinstance(value, list):
+            advice = "give one value, or use the list in a sweep"
+        advice = did_you_mean(got.strip("'"), self.choices, advice)
+        allowed = self.describe_values(_as_python(value))
+        if origin == COMMAND_LINE:
+            return must_be(self.flag, allowed, got, advice)
+        return f"{origin}: {must_be(self.name, allowed, got, advice)}"
 
 
-def option(default: Any, help: str, **facts: Any) -> Any:
-    """One option as a field of a dataclass; `facts` are other fields of `Option`."""
-    return field(default=default, metadata={"help": help, **facts})
+def _as_python(value: Any) -> Any:
+    """A number of NumPy as one of Python's; any other value as it is."""
+    return value.item() if hasattr(value, "item") else value
+
+
+def option(default: Any, text: str, **facts: Any) -> Any:
+    """One option as a field of a dataclass; `text` is its help, `facts` are fields of `Option`."""
+    return field(default=default, metadata={"help": text, **facts})
 
 
 @dataclass(frozen=True)
@@ -255,25 +268,25 @@ class Config:
         """The rules of the game in effect."""
         return find_protocol(self.environment, self.frame_skip, self.sticky, self.max_frames)
 
-    def spent(self, stand: Any) -> dict[str, float]:
-        """The used share of each counted budget that is set; `stand` has the counts."""
+    def spent(self, progress: Any) -> dict[str, float]:
+        """The used share of each counted budget that is set; `progress` has the counts."""
         goals = {name: getattr(self, name) for name in COUNTED}
-        return {name: getattr(stand, COUNTED[name]) / goal for name, goal in goals.items() if goal}
+        return {
+            name: getattr(progress, COUNTED[name]) / goal for name, goal in goals.items() if goal
+        }
 
-    def reached(self, stand: Any) -> str | None:
-        """The first budget that is used up, by name, or None; `stand` has the counts.
+    def reached(self, progress: Any) -> str | None:
+        """The first budget that is used up, by name, or None; `progress` has the counts.
 
         The target return is not checked here: that takes an evaluation.
         """
-        return next((name for name, share in self.spent(stand).items() if share >= 1), None)
+        return next((name for name, share in self.spent(progress).items() if share >= 1), None)
 
     def updated(self, changes: Mapping[str, Any], origin: str) -> Config:
-        """This configuration with `changes` applied.
+        """This configuration with `changes` applied; for those of the budget, see `with_budget`.
 
-        A count (one of `COUNTED`) replaces all previous counts: a preset's 100 updates must not cut
-        short 5,000 requested episodes. The target return is no count: it stays unless `changes` has
-        another one, or None. Options that the algorithm does not use are accepted too;
-        `require_used` refuses those that a user gives.
+        Options that the algorithm does not use are accepted too; `require_used` refuses those that
+        a user gives.
 
         Raises:
             ConfigError: a name is unknown, or a value has the wrong type or is out of range.
@@ -281,12 +294,24 @@ class Config:
         for name in changes:
             if name not in OPTIONS:
                 advice = did_you_mean(name, OPTIONS, "see `pixelpong train --help-all`")
-                what = expected("the name of an option", repr(name), advice)
-                raise ConfigError(f"{origin}: {what}")
+                raise ConfigError(f"{origin}: {unknown('option', name, advice)}")
         values = {name: OPTIONS[name].check(value, origin) for name, value in changes.items()}
-        if any(values.get(name) is not None for name in COUNTED):
-            values = dict.fromkeys(COUNTED) | values
-        return replace(self, **values)
+        budget = {name: values.pop(name) for name in BUDGET if name in values}
+        return replace(self.with_budget(budget), **values)
+
+    def with_budget(self, given: Mapping[str, Any]) -> Config:
+        """This configuration with a new budget; `given` has values for some options of `BUDGET`.
+
+        A count replaces all previous counts: a preset's 100 updates must not cut short 5,000
+        requested episodes. The target return is not a count: it stays unless `given` replaces it.
+
+        >>> config = Config(updates=100, until_return=18.0).with_budget({"episodes": 5000})
+        >>> config.updates, config.episodes, config.until_return
+        (None, 5000, 18.0)
+        """
+        has_count = any(given.get(name) is not None for name in COUNTED)
+        budget: dict[str, Any] = dict.fromkeys(COUNTED) if has_count else {}
+        return replace(self, **(budget | dict(given)))
 
 
 def _list_options() -> Iterator[Option]:
@@ -302,9 +327,9 @@ COUNTED = {"updates": "update", "episodes": "episodes", "total_timesteps": "step
 BUDGET = (*COUNTED, "until_return")  # what ends a training: whichever is reached first
 
 
-# Where and how a training is played. A resumed run takes these from whoever resumes it, never from
-# its own files, which may come from elsewhere.
-PLACE = ("engine", "workers", "ray_address", "ray_mode")
+# Where and how a run is played. A resumed run takes these from the command that resumes it, never
+# from its own files, which may come from another machine.
+LOCAL_OPTIONS = ("engine", "workers", "ray_address", "ray_mode")
 
 # By name, which is also the section of its options: its title, and a preset that uses it.
 ALGORITHMS = {"reinforce": ("REINFORCE", "classic"), "ppo": ("PPO", "fast")}

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from pixelpong.errors import ConfigError, RunError, expected, on_one_line
 from pixelpong.machine import require
-from pixelpong.run.files import require_place, write_whole
+from pixelpong.run.files import require_writable, write_whole
 from pixelpong.run.record import Record
 from pixelpong.sweeps.sweep import Setting, make_settings, seconds_of
 
@@ -83,7 +83,7 @@ def plot(runs: Sequence[Record], kind: str, path: Path | None, folder: Path = Pa
     """Draw runs into a file, by default in a `folder`; the suffix chooses the format."""
     file = path or folder / "plots" / f"{kind}.png"
     if path is not None:
-        require_place(path)
+        require_writable(path)
     content = draw_plot(runs, kind, file.suffix.lower().removeprefix("."))
     write_whole(file, content, make_folder=path is None)
     return file

@@ -29,7 +29,7 @@ from pixelpong.agent.file import Agent
 from pixelpong.env.preprocess import BACKGROUND_REDS
 from pixelpong.errors import ConfigError, Interrupted, expected
 from pixelpong.evaluation import summarize
-from pixelpong.faces.checks import Length, Speed, checked
+from pixelpong.faces.arguments import Length, Speed, checked
 from pixelpong.play.networks import GREEDY, Explanation
 from pixelpong.run.lines import Evaluation
 from pixelpong.run.words import signed

@@ -83,7 +83,7 @@ def _require_regular(found: os.stat_result) -> None:
         raise OSError(errno.EINVAL, "it is not a regular file")
 
 
-def require_place(path: Path) -> None:
+def require_writable(path: Path) -> None:
     """Refuse a path that cannot be written to, before the work begins."""
     if path.is_dir() or not path.parent.is_dir():
         raise RunError(f"cannot write {path}: it is a folder, or its folder does not exist")

@@ -44,7 +44,7 @@ def run_jobs(
             for run, job in list(under_way.items()):
                 if (error := place.find_error(job)) is not None:
                     del under_way[run]
-                    yield run, f"failed: {error}" if error else Record.read(run).verdict
+                    yield run, f"failed: {error}" if error else Record.read(run).summary
     finally:
         left = list(under_way.values())
         for job in left:

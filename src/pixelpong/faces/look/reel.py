@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Moment, play_game
-from pixelpong.agent.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
 from pixelpong.atari.palette import PALETTE
 from pixelpong.config.protocols import Protocol
 from pixelpong.env.preprocess import FIELD_ROWS
+from pixelpong.faces.look.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
 from pixelpong.play.networks import Explanation, Network
 
 MAX_STEPS = 12_000  # a typical episode has a few thousand

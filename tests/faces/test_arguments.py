@@ -11,7 +11,7 @@ import pytest
 import pixelpong
 from pixelpong.errors import ConfigError, PixelpongError
 from pixelpong.faces import api
-from pixelpong.faces.checks import checked
+from pixelpong.faces.arguments import checked
 from pixelpong.faces.cli import COMMANDS, flags_of
 from pixelpong.faces.policy import Policy
 from pixelpong.schema import Count, Meta
@@ -43,14 +43,14 @@ def test_what_is_within_bounds_arrives_as_the_annotation_has_it():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"count": -1}, "expected count to be a whole number of at least 0, got -1"),
-        ({"count": 1.5}, "expected count to be a whole number of at least 0, got 1.5"),
-        ({"share": float("nan")}, "expected share to be a number from 0 to 1, got nan"),
-        ({"side": "lft"}, "got 'lft'; did you mean left?"),
-        ({"which": None}, "expected which to be a whole number or a word, got None"),
-        ({"which": 1.5}, "expected which to be a whole number or a word, got 1.5"),
-        ({"out": 3}, "expected out to be a path or None, got 3"),
-        ({"has": "yes"}, "expected has to be true or false, got 'yes'"),
+        ({"count": -1}, "count must be a whole number of at least 0, not -1"),
+        ({"count": 1.5}, "count must be a whole number of at least 0, not 1.5"),
+        ({"share": float("nan")}, "share must be a number from 0 to 1, not nan"),
+        ({"side": "lft"}, "side must be left or right, not 'lft'; did you mean left?"),
+        ({"which": None}, "which must be a whole number or text, not None"),
+        ({"which": 1.5}, "which must be a whole number or text, not 1.5"),
+        ({"out": 3}, "out must be a path or None, not 3"),
+        ({"has": "yes"}, "has must be true or false, not 'yes'"),
     ],
 )
 def test_what_is_not_is_one_line_that_names_the_function(given, said):
@@ -68,7 +68,7 @@ def test_no_function_accepts_in_python_what_its_command_refuses():
         own = [it for it in flags_of(name) if it.name not in others]
         for flag in (it for it in own if it.choices or it.kind in (int, float, bool)):
             tried += 1
-            with pytest.raises(ConfigError, match=f"{name}: expected {flag.name}"):
+            with pytest.raises(ConfigError, match=f"{name}: {flag.name} must be "):
                 getattr(api, name)(**{flag.name: "neither"})
     assert tried > 15
 
@@ -78,7 +78,7 @@ def test_no_function_accepts_in_python_what_its_command_refuses():
     [{"speed": 0}, {"episode": -1}, {"seconds": -1}, {"seed": 1.5}, {"overlay": "no"}],
 )
 def test_a_replay_has_the_bounds_of_a_film(wrong):
-    with pytest.raises(ConfigError, match=f"replay: expected {next(iter(wrong))} "):
+    with pytest.raises(ConfigError, match=f"Policy.replay: {next(iter(wrong))} must be "):
         Policy.load("beginner").replay(**wrong)
 
 
@@ -93,5 +93,5 @@ def test_a_state_of_another_number_of_episodes_is_refused():
 @pytest.mark.parametrize("word", [7, True, b"club", [], {"a": 1}])
 def test_what_names_no_agent_is_refused(word):
     for function in (pixelpong.evaluate, pixelpong.record, pixelpong.export, Policy.load):
-        with pytest.raises(PixelpongError, match="expected (agent|what) to be a word or a path"):
+        with pytest.raises(PixelpongError, match="(agent|what) must be text, a path( or|,) a Run"):
             function(word)
