@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,7 +12,7 @@ import pytest
 import pixelpong
 from pixelpong.errors import ConfigError, PixelpongError
 from pixelpong.faces import api
-from pixelpong.faces.arguments import checked
+from pixelpong.faces.arguments import Argument, Help, checked, command, parameters_of
 from pixelpong.faces.cli import COMMANDS, flags_of
 from pixelpong.faces.policy import Policy
 from pixelpong.schema import Count, Meta
@@ -30,6 +31,45 @@ def probe(
 ) -> dict[str, object]:
     """What it was given."""
     return {**locals()}
+
+
+@command
+def greet(
+    name: Annotated[str | Path, Argument("Whom to greet.")],
+    *,
+    times: Annotated[Count, Help("How often.", short="-t")] = 1,
+    style: Annotated[int, Meta(le=3), Help("How warmly.", is_advanced=True)] = 0,
+    more: int = 0,
+    **others: object,
+) -> str:
+    """Greet somebody.
+
+    Without a word too many.
+    """
+    return f"{name} {times} {style} {more} {others}"
+
+
+def test_a_command_line_has_the_parameters_that_are_marked_for_it():
+    name, times, style = parameters_of(greet)
+    assert (name.name, name.default) == ("name", inspect.Parameter.empty)
+    assert isinstance(name.help, Argument)
+    assert (times.type, times.default, times.help) == (Count, 1, Help("How often.", "-t"))
+    assert (style.type, style.help.is_advanced) == (Annotated[int, Meta(le=3)], True)
+    assert not any(isinstance(it.help, Argument) for it in (times, style))
+    for command_name in COMMANDS:
+        marked = parameters_of(getattr(api, command_name))
+        assert sum(isinstance(it.help, Argument) for it in marked) <= 1
+        assert not {it.name for it in marked} & {*COMMANDS[command_name]}, "one help for each"
+
+
+def test_help_shows_each_argument_and_no_marks():
+    assert inspect.getdoc(greet) == (
+        "Greet somebody.\n\nArgs:\n    name: Whom to greet.\n    times: How often.\n"
+        "    style: How warmly.\n\nWithout a word too many."
+    )
+    shown = str(inspect.signature(greet))
+    assert "times: int = 1, style: int = 0, more: int = 0" in shown
+    assert greet("you", times=2, z=1) == "you 2 0 0 {'z': 1}"
 
 
 def test_what_is_within_bounds_arrives_as_the_annotation_has_it():

@@ -67,7 +67,7 @@ def test_a_run_is_training_stopped_or_interrupted(trained, make_run):
         assert (found.state, found.update) == ("interrupted", update)
 
 
-def test_a_run_with_a_verdict_above_its_target_has_won_and_has_won_for_good(trained):
+def test_a_run_that_passed_the_test_of_its_target_has_won_and_has_won_for_good(trained):
     config = trained.config.updated({"until_return": 18.0, "updates": 3}, "test")
     trained.with_config(config).write_config(3)
     for mean, is_won, words in ((18.2, False, "not won: "), (18.6, True, "won: ")):
@@ -78,6 +78,8 @@ def test_a_run_with_a_verdict_above_its_target_has_won_and_has_won_for_good(trai
         said = f"greedy return +{mean:.2f} (+{mean - 0.5:.2f} to +{mean + 0.5:.2f}) over 200 games"
         assert found.summary.startswith(words)
         assert said + ", target +18.0" in found.summary
+        reached = [found.has_reached(target) for target in (17.0, 18.0, 18.1, None)]
+        assert reached == [is_won, is_won, False, False]
     trained.evaluations.append(toy_evaluation(4, 3.0))  # a longer training finds it
     assert Record.read(trained.path).state == "won"
 

@@ -2,8 +2,8 @@
 
 Each training option is a field of `Config`, from which the command line and the TOML format are
 generated: ``batch_size`` here is ``--batch-size`` as a flag and ``batch_size = 10`` in a file. The
-types contain the bounds, as in `pixelpong.schema`. For presets and files see `config.presets`, for
-the options of single commands `faces.cli`.
+types contain the bounds, as in `pixelpong.schema`. Presets and files are in `config.presets`, the
+options of single commands in `faces.api`.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ import contextlib
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from pixelpong.config.protocols import FrameLimit, FrameSkip, Name, Protocol, find_protocol
 from pixelpong.errors import ConfigError, did_you_mean, list_words, must_be, unknown
 from pixelpong.schema import Count, Meta, Number, Positive, Share, Weight, convert
 
-COMMAND_LINE = "command line"  # errors spell options of this origin as flags
-NONE = "none"  # a budget that is not set, where there is no None: in a file, or as a word
+COMMAND_LINE = "command line"  # errors spell options from there as flags
+NONE = "none"  # no limit, where None cannot be written: in a file, or on the command line
 
 _TYPE_NAMES = {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option, as the command line, the documentation and the checks use it."""
+    """One option, for the command line, the documentation and the checks."""
 
     name: str
     type: Any
     default: Any
     help: str = ""
     source: str = ""  # of the default
-    section: str = ""  # of `pixelpong.config.Config`; "" for `Config` itself
+    section: str = ""  # of `Config`; "" before the first section, and for an option of a command
     short: str = ""  # a letter with a hyphen
     is_advanced: bool = False  # shown by ``--help-all`` only
 
@@ -44,18 +44,18 @@ class Option:
 
     @property
     def is_free(self) -> bool:
-        """Whether a resumed run may change it, as it changes no parameters after N updates."""
+        """Whether a resumed run may change it, because the result stays the same."""
         return self.name == "preset" or self.section in ("budget", "schedule", "engine")
 
     @property
     def _values(self) -> Any:
         """The type without None."""
-        kinds = get_args(self.type)
-        return kinds[0] if type(None) in kinds else self.type
+        members = get_args(self.type)
+        return members[0] if type(None) in members else self.type
 
     @property
     def kind(self) -> type:
-        """The type of a value, without None and without its bounds."""
+        """The type of a value, without None and without bounds."""
         return str if self.choices else getattr(self._values, "__origin__", self._values)
 
     @property
@@ -71,7 +71,7 @@ class Option:
     def describe_values(self, got: object = None) -> str:
         """The values that it accepts, in words.
 
-        The bound `lt`, a limit of the machine, is left out unless it is what `got` exceeds.
+        The bound `lt`, a limit of the machine, is only named if `got` exceeds it.
 
         >>> Option("x", Literal["left", "right"] | None, None).describe_values()
         'left or right'
@@ -316,27 +316,39 @@ class Config:
 
 def _list_options() -> Iterator[Option]:
     types, section = get_type_hints(Config, include_extras=True), ""
-    for each in fields(Config):
-        section = each.metadata.get("section", section)
-        facts = {**each.metadata, "section": section}
-        yield Option(each.name, types[each.name], each.default, **facts)
+    for it in fields(Config):
+        section = it.metadata.get("section", section)
+        facts = {**it.metadata, "section": section}
+        yield Option(it.name, types[it.name], it.default, **facts)
 
 
-OPTIONS = {each.name: each for each in _list_options()}
+OPTIONS = {option.name: option for option in _list_options()}
+# Budgets that are counts, each with the field of a run's progress that it limits.
 COUNTED = {"updates": "update", "episodes": "episodes", "total_timesteps": "steps"}
-BUDGET = (*COUNTED, "until_return")  # what ends a training: whichever is reached first
-
+BUDGET = (*COUNTED, "until_return")  # a run ends when the first of these is reached
 
 # Where and how a run is played. A resumed run takes these from the command that resumes it, never
 # from its own files, which may come from another machine.
 LOCAL_OPTIONS = ("engine", "workers", "ray_address", "ray_mode")
 
-# By name, which is also the section of its options: its title, and a preset that uses it.
-ALGORITHMS = {"reinforce": ("REINFORCE", "classic"), "ppo": ("PPO", "fast")}
+
+class Algorithm(NamedTuple):
+    """Facts about a learning algorithm."""
+
+    title: str
+    preset: str  # one that uses it
+    num_actions: int  # of its policy
+
+
+# By name, which is also the section of the algorithm's options.
+ALGORITHMS = {
+    "reinforce": Algorithm("REINFORCE", "classic", num_actions=2),
+    "ppo": Algorithm("PPO", "fast", num_actions=3),
+}
 
 
 def require_used(names: Iterable[str], config: Config, origin: str) -> None:
-    """Refuse options of the algorithm that `config` does not use: they would do nothing.
+    """Refuse options of the algorithm that `config` does not use: they would have no effect.
 
     >>> require_used(["num_envs", "seed"], Config().updated({"algorithm": "ppo"}, "here"), "here")
     >>> require_used(["num_envs", "seed"], Config(), "here")
@@ -345,16 +357,16 @@ def require_used(names: Iterable[str], config: Config, origin: str) -> None:
 it out, or use a preset with PPO, such as fast.
     """
     for name in names:
-        owner = OPTIONS[name].section
-        if owner in ALGORITHMS and owner != config.algorithm:
-            title, preset = ALGORITHMS[owner]
-            what = f"{origin}: {name} is an option of {title}, which is not in use."
-            advice = f"Leave it out, or use a preset with {title}, such as {preset}."
-            raise ConfigError(f"{what} {advice}", options=[name])
+        section = OPTIONS[name].section
+        if section in ALGORITHMS and section != config.algorithm:
+            algorithm = ALGORITHMS[section]
+            what = f"{origin}: {name} is an option of {algorithm.title}, which is not in use."
+            advice = f"Leave it out, or use a preset with {algorithm.title}"
+            raise ConfigError(f"{what} {advice}, such as {algorithm.preset}.", options=[name])
 
 
 def in_use(config: Config) -> dict[str, Any]:
-    """The options that a training uses, by name: all but those of the other algorithm.
+    """The options that a run uses, by name: all but those of the other algorithm.
 
     >>> "num_envs" in in_use(Config()), "batch_size" in in_use(Config())
     (False, True)
@@ -373,6 +385,6 @@ def differences(old: Config, new: Config, *, with_free: bool = False) -> dict[st
     before, after = vars(old), vars(new)
     return {
         name: (before[name], after[name])
-        for name, each in OPTIONS.items()
-        if before[name] != after[name] and (with_free or not each.is_free)
+        for name, option in OPTIONS.items()
+        if before[name] != after[name] and (with_free or not option.is_free)
     }

@@ -66,16 +66,21 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
     """Make a function a command: its arguments are checked, and its docstring describes them."""
     call = checked(function)
     helps = {it.name: it.help.text for it in parameters_of(function)}
-    # What `help` and the documentation show: the types without bounds and helps.
     call.__doc__ = _insert_arguments(inspect.getdoc(function) or "", helps)
-    types = get_type_hints(function, localns=_STAND_INS)
-    signature = inspect.signature(function)
-    plain = [it.replace(annotation=types[it.name]) for it in signature.parameters.values()]
-    vars(call)["__signature__"] = signature.replace(
-        parameters=plain, return_annotation=types["return"]
-    )
-    call.__annotations__ = types
+    signature = _plain_signature(function)
+    vars(call)["__signature__"] = signature
+    call.__annotations__ = {it.name: it.annotation for it in signature.parameters.values()}
     return call
+
+
+def _plain_signature(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature that `help` and the documentation show: without bounds and helps."""
+    signature, types = inspect.signature(function), get_type_hints(function, localns=_STAND_INS)
+    parameters = [
+        it if it.kind == it.VAR_KEYWORD else it.replace(annotation=types[it.name])
+        for it in signature.parameters.values()
+    ]
+    return signature.replace(parameters=parameters, return_annotation=types["return"])
 
 
 def parameters_of(function: Callable[..., Any]) -> list[Parameter]:

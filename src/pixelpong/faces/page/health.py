@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pixelpong.config import ALGORITHMS
 from pixelpong.errors import number_of
 from pixelpong.run.record import Record
 from pixelpong.run.words import signed
@@ -55,7 +56,7 @@ def assess(record: Record) -> list[Finding]:
     if len(record.rows) < MIN_UPDATES:
         text = f"It has finished {number_of(record.update, 'update')}; checks begin after "
         return [Finding(NOTE, "Too early to tell", f"{text}{MIN_UPDATES}.")]
-    num_actions = 3 if record.config.algorithm == "ppo" else 2
+    num_actions = ALGORITHMS[record.config.algorithm].num_actions
     entropy = _mean(record, "entropy") / math.log(num_actions)
     up, kl = _mean(record, "up_share"), _mean(record, "kl")
     steps, returns = record.curve()
