@@ -70,7 +70,7 @@ def tell_all(folder: Path) -> None:
     """Read all that a run shows, as the faces do; an error is one of ours, of one line."""
     library = Library(folder)
     looks = [
-        library.list, lambda: library.tell("odd"), lambda: library.compare("odd,sound"),
+        library.list_runs, lambda: library.describe("odd"), lambda: library.compare("odd,sound"),
         Record.read(folder / "odd").returns, lambda: RunDirectory(folder / "odd"),
         lambda: Agents.of_run(RunDirectory(folder / "odd")).load("latest"),
         lambda: Agents.of_run(RunDirectory(folder / "odd")).load("10"),

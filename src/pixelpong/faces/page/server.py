@@ -243,7 +243,7 @@ def make_app(library: Library) -> Starlette:
     # The system's table of types may be wrong, and browsers run no script of a wrong type.
     mimetypes.add_type("text/javascript", ".js")
 
-    def tell(function: Callable[..., Any]) -> Callable[[Request], Awaitable[Response]]:
+    def as_json(function: Callable[..., Any]) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             return await in_thread(lambda: _answer(function(**request.path_params)))
 
@@ -253,14 +253,14 @@ def make_app(library: Library) -> Starlette:
         routes=[
             Route("/", lambda _: FileResponse(STATIC / "index.html")),
             Mount("/static", StaticFiles(directory=STATIC)),
-            Route("/api/runs", tell(library.list)),
-            Route("/api/runs/{run_id:path}/reels/{which}", tell(library.reel)),
+            Route("/api/runs", as_json(library.list_runs)),
+            Route("/api/runs/{run_id:path}/reels/{which}", as_json(library.reel)),
             Route(
                 "/api/runs/{run_id:path}/reels/{which}/{seed:int}/{episode:int}",
-                tell(library.reel),
+                as_json(library.reel),
             ),
-            Route("/api/runs/{run_id:path}", tell(library.tell)),
-            Route("/api/several/{ids:path}", tell(library.compare)),
+            Route("/api/runs/{run_id:path}", as_json(library.describe)),
+            Route("/api/several/{ids:path}", as_json(library.compare)),
             WebSocketRoute("/game", lambda websocket: play_socket(websocket, library.load_agent)),
         ],
         middleware=[Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)],
