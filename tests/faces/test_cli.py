@@ -241,7 +241,7 @@ def test_an_error_spells_options_as_flags_here_and_as_names_in_python(call, trai
     assert "in updates/seed (" in told, "a path stays as it is"
     assert "give a larger count of --updates, --episodes or --total-timesteps." in told
     told = call("resume", "updates/seed", "--seed", "4")[2]
-    assert "updates/seed was begun with --seed 0, not 4; leave it out, or train" in told
+    assert "updates/seed was started with --seed 0, not 4; leave the option out, or train" in told
 
 
 @pytest.mark.slow

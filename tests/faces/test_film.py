@@ -179,7 +179,7 @@ def test_record_watch_replay_and_the_page_begin_with_the_first_game_of_seed_0(
 ):
     film = report("record", seeded, "--scale", 1, "--speed", 60, "--out", "film.gif")
     asked = []
-    monkeypatch.setattr(looking, "_serve", lambda *words: asked.append(words[-1][-1]))
+    monkeypatch.setattr(looking, "_serve", lambda *words: asked.append(words[-1].game))
     looking.watch(seeded)
     looking.watch(seeded, episode=2)
     looking.watch(pixelpong.Run(seeded), checkpoint=2, seed=5)

@@ -40,7 +40,10 @@ WORDS = [
     Row("resume", "required: RUN; see `pixelpong resume --help`"),
 ]
 ROWS = [
-    Row("train --name 'fast-001 '", "the name of a run … 'fast-001 '"),
+    Row(
+        "train --name 'fast-001 '",
+        "A run cannot be called 'fast-001 '; choose a name such as fast-wide",
+    ),
     Row("train --learning-rate 0", "--learning-rate must be a number from 1e-12 to 10, not 0"),
     Row("sweep --seeds 5-", "--seeds as 0-4 or 0,3,7, … got '5-'"),
     Row("train --bath-size 3", "unknown option '--bath-size'; did you mean --batch-size?"),
@@ -55,10 +58,10 @@ ROWS = [
     Row("play --port 65536", "--port must be a whole number from 0 to 65535, not 65536"),
     Row("play --port 0 --host 192.0.2.1", "cannot listen on 192.0.2.1:0: Cannot assign … --host"),
     Row(f"play --port 0 --host {300 * 'x'}", f"cannot listen on {60 * 'x'}:0: … --host"),
-    Row("record run --out film.avi", ".mp4 … .gif … .avi"),
+    Row("record run --out film.avi", "must end in .mp4 or .gif, not film.avi"),
     Row("train --name x --run y", "run … name, not both"),
     Row("train --batch-size 20", "batch_size is an option of REINFORCE"),
-    Row("resume run --seed 4", "begun with --seed 0, not 4"),
+    Row("resume run --seed 4", "run was started with --seed 0, not 4"),
     Row("evaluate club --checkpoint 3", "club … checkpoint 3"),
     Row("tournament champion", "two players … got 1"),
     Row("tournament club builtin club", "club and club"),
@@ -70,27 +73,30 @@ ROWS = [
     Row("resume run", "Nothing is left to train in run (budget spent at update 12; "),
     Row("resume run --updates 12", "Nothing is left to train in run (budget spent at update 12; "),
     Row("resume won --updates 99", "won (won … higher until_return, or until_return none"),
-    Row("train --run runs/club", "name of a run … 'club'"),
-    Row("train --run run", "run exists; choose another name", 1),
+    Row("train --run runs/club", "A run cannot be called 'club'"),
+    Row("train --run run", "run already exists; choose another name", 1),
     Row("train --opponent slef --run new", "did you mean self?", 1),
     Row("train --opponent run --run new", "PPO"),
     Row("train --opponent damaged.safetensors --run new", "cannot use the agent in damaged", 1),
     Row("train --opponent '' --run new", "The name of the run is empty.", 1),
-    Row("resume none", "none … a run directory", 1),
-    Row("resume runs/", "check its name; the runs in runs are fast", 1),
+    Row("resume none", "none is not a run; runs has fast-001", 1),
+    Row("resume runs/", "runs is not a run; runs has fast-001", 1),
     Row("plot empty", "empty has no update to plot yet; train it first", 1),
     Row("play beginer --no-open", "did you mean beginner?", 1),
     Row("record run --checkpoint newest", "No agent … 'newest' … Saved: 0 … best, latest", 1),
-    Row("train --config none.toml", "none.toml … No such file"),
+    Row(
+        "train --config none.toml",
+        "cannot read none.toml: No such file or directory; check its name",
+    ),
     Row("evaluate given.toml", "agent in given.toml", 1),
-    Row("tournament club perfect --out none/it.json", "none/it.json", 1),
-    Row("record run --out folder.mp4", "folder.mp4", 1),
+    Row("tournament club perfect --out none/it.json", "the folder none does not exist", 1),
+    Row("record run --out folder.mp4", "cannot write folder.mp4: it is a folder", 1),
     *(
         Row("train --config given.toml", says, file=text)
         for text, says in {
             "bach_size = 3": "given.toml: unknown option 'bach_size'; did you mean batch_size?",
             "num_envs = [1, 2]": "not [1, 2]; give one value, or use the list in a sweep",
-            "# " + "x" * 10**7: "more than 65536 bytes",
+            "# " + "x" * 10**7: "more than 65,536 bytes",
             "hidden = 0x" + "f" * 20_000: "more than 4,300 digits",
         }.items()
     ),
@@ -224,4 +230,7 @@ def test_what_is_no_frame_is_refused():
         for method in (policy.act, policy.predict):
             with pytest.raises(PixelpongError) as caught:
                 method(observation)
-            check_error(str(caught.value), "frames of 210 rows … make_env(observation=")
+            check_error(
+                str(caught.value),
+                "the observation must be a frame of 210 rows … make_env(observation=",
+            )

@@ -113,7 +113,7 @@ def test_damage_anywhere_is_a_row_of_the_list_and_never_an_error(trained):
             (trained.path / name).write_bytes(content)
             found = Record.read(trained.path)
             assert (found.state == "damaged") == (name == "config.json")
-            assert ("which another version wrote" in found.problem) == (b": 9}" in content)
+            assert ("another version wrote it (format 9)" in found.problem) == (b": 9}" in content)
             lines = describe_runs({"runs": [found.to_dict()], "sweeps": []}).split("\n")
             assert all(line.isprintable() and len(line) <= 80 for line in lines)
             json.dumps(found.to_dict(), allow_nan=False)

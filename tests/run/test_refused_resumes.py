@@ -43,11 +43,11 @@ def check_refusal(run: RunDirectory, resume, says: str) -> None:
 
 
 CHANGES = [
-    ({"seed": 9}, "was begun with --seed 0, not 9; leave it out, or train a new run with it."),
-    ({"hidden": 50}, "was begun with --hidden 8, not 50; leave"),
-    ({"dtype": "float64"}, "was begun with --dtype float32, not float64; leave"),
-    ({"seed": 1, "hidden": 9}, "was begun with --seed 0, not 1, --hidden 8, not 9; leave"),
-    ({"algorithm": {"classic": "ppo", "fast": "reinforce"}}, "was begun with --algorithm "),
+    ({"seed": 9}, "was started with --seed 0, not 9; leave the option out, or train a new run."),
+    ({"hidden": 50}, "was started with --hidden 8, not 50; leave"),
+    ({"dtype": "float64"}, "was started with --dtype float32, not float64; leave"),
+    ({"seed": 1, "hidden": 9}, "was started with --seed 0, not 1, --hidden 8, not 9; leave"),
+    ({"algorithm": {"classic": "ppo", "fast": "reinforce"}}, "was started with --algorithm "),
     ({"opponent": "slef"}, "slef is not a run, an agent or an agent's file; did you mean self?"),
     ({"opponent": "damaged.safetensors"}, "cannot use the agent in damaged"),
 ]
@@ -73,10 +73,10 @@ def resume(run: RunDirectory) -> None:
 def test_a_run_whose_checkpoints_cannot_be_used(run, capsys):
     for update in run.checkpoints.updates():
         run.checkpoints.path(update).write_bytes(b"damaged")
-    check_refusal(run, lambda: resume(run), "no sound checkpoint")
+    check_refusal(run, lambda: resume(run), "None of the checkpoints in ")
     for update in run.checkpoints.updates():
         run.checkpoints.path(update).unlink()
-    check_refusal(run, lambda: resume(run), "none at all")
+    check_refusal(run, lambda: resume(run), "There are no checkpoints in ")
 
 
 def test_libraries_that_draw_other_numbers(run, monkeypatch):

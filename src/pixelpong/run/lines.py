@@ -177,7 +177,7 @@ class LineFile:
 
     @contextlib.contextmanager
     def _open(self, *, create: bool = False) -> Iterator[FileIO]:
-        with refusing(f"cannot write to {self.path}", RunError, "make room there"):
+        with refusing(f"cannot write to {self.path}", RunError, "check the free space"):
             with open_to_write(self.path, create=create) as file:
                 yield file
 
@@ -253,7 +253,7 @@ class Tail:
     def _read(self, file: FileIO, size: int) -> Iterator[RawLine]:
         """The whole lines up to `size`, from the end of the last reading."""
         if size > FILE_LIMIT:
-            raise ValueError(f"it has more than {FILE_LIMIT} bytes")
+            raise ValueError(f"it has more than {FILE_LIMIT:,} bytes")
         file.seek(self._end)
         buffered, position, is_long = BufferedReader(file, BLOCK_SIZE), self._end, False
         while raw := buffered.readline(min(size - position, LINE_LIMIT)):

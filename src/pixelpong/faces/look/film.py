@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Moment
 from pixelpong.atari.palette import PALETTE
-from pixelpong.errors import ConfigError, expected
+from pixelpong.errors import ConfigError
 from pixelpong.faces.look.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
 from pixelpong.faces.look.reel import scale_saliency, steps_per_second
 from pixelpong.items import DOWN, STAY, UP
@@ -84,7 +84,7 @@ def make_film(
 ) -> dict[str, Any]:
     """Play a game and write it as a film; return the report, as JSON."""
     if path.suffix.lower() not in _CODECS:
-        raise ConfigError(expected("a .mp4 or .gif file for the film", path))
+        raise ConfigError(f"The name of a film must end in .mp4 or .gif, not {path.name}.")
     require("Films need", "av", "PIL", extra="video")
     pace = Fraction(speed).limit_denominator(100) * steps_per_second(agent.protocol)
     every = math.ceil(pace / MOST)  # steps per film frame
