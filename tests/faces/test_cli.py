@@ -222,7 +222,7 @@ def test_when_stdout_fails_no_training_is_lost_and_one_line_says_so(tmp_path, wo
     )  # fmt: skip
     goes_on = words.startswith(TRAIN) and bool(error)
     assert done.returncode == (0 if goes_on else 1)
-    start = "warning: the result cannot be shown" if goes_on else "pixelpong: error: "
+    start = "warning: the result cannot be printed" if goes_on else "pixelpong: error: "
     assert re.fullmatch(f"{start}.*{error}.*\n" if error else "", done.stderr)
     if words.startswith(TRAIN):
         run = RunDirectory(tmp_path / "run")

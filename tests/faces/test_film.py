@@ -130,7 +130,7 @@ def test_the_panel_has_bars_as_long_as_probabilities(toy_runs, mode):
         explanation = moment.explanation
         bars = picture[: 3 * 115, 3 * 160 :]
         for action, p in zip(actions, explanation.probabilities, strict=True):
-            longest = (bars == look.ACTIONS[action]).sum(axis=1).max()
+            longest = (bars == look.ACTION_INDICES[action]).sum(axis=1).max()
             assert longest == pytest.approx(3 * 112 * p, abs=1)
 
 

@@ -132,7 +132,7 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None
             if function not in _SAVING:
                 raise
             sys.stdout = None  # Python would flush it again at its end
-            warn(f"the result cannot be shown ({error}); everything is saved")
+            warn(f"the result cannot be printed ({error}), but everything is saved")
         return getattr(result, "exit_code", 0)
     except BrokenPipeError:  # the reader has gone, as with `| head`: print no error
         sys.stdout = None  # Python would flush it again at its end
@@ -151,7 +151,8 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None
             return EXIT_INTERRUPTED
         if "--debug" in words:
             _complain("".join(traceback.format_exception(error)))
-            if details := getattr(error, "details", ""):
+            details = getattr(error, "details", "")
+            if details:
                 _complain(f"\nIn the worker:\n{details}")
         _complain(f"pixelpong: error: {on_one_line(_describe(error))}")
         return error.exit_code if isinstance(error, PixelpongError) else 1
@@ -187,7 +188,7 @@ def fold(text: str, width: int) -> str:
 
 
 def _open_missing_streams() -> None:
-    """Open missing standard streams, or our output could go into the first file we open."""
+    """Open missing standard streams; otherwise output could go into the next opened file."""
     while (number := os.open(os.devnull, os.O_RDWR)) < 3:
         os.set_inheritable(number, True)  # for the workers too
     os.close(number)
@@ -198,17 +199,17 @@ def _open_missing_streams() -> None:
 def _describe(error: BaseException) -> str:
     if isinstance(error, PixelpongError):
         text = str(error)
-        for name in error.options:  # flags here, and not where it is part of a path
+        for name in error.options:  # as a flag, except where the word is part of a path
             flag = "--" + name.replace("_", "-")
             text = re.sub(rf"(?<![\w/.-]){name}(?![\w/=-]|\.\w)", flag, text)
         return text
     # Not an `Exception`: what safetensors raises if memory runs out.
     has_panicked = type(error).__name__ == "PanicException"
     if isinstance(error, OSError | MemoryError) or has_panicked:
-        return (
-            f"The system refused: {error or 'out of memory'}. Fix that, then try again or resume."
-        )
-    return f"internal error ({type(error).__name__}: {error}); please report it with --debug"
+        reason = str(error) or "out of memory"
+        return f"The system reported an error: {reason}. Fix it, then try again or resume."
+    what = f"internal error ({type(error).__name__}: {error})"
+    return f"{what}; please report it with the output of --debug"
 
 
 # --- parsing ----------------------------------------------------------------------------------

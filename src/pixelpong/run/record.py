@@ -42,14 +42,14 @@ from pixelpong.run.table import RunReader, Table
 from pixelpong.run.words import describe_times, signed
 from pixelpong.schema import encode
 
-STATES = (
-    TRAINING := "training",  # a process is training it
-    WON := "won",  # an evaluation has confirmed its target return
-    STOPPED := "stopped",  # its budget is spent
-    INTERRUPTED := "interrupted",  # it was stopped or killed, and can continue
-    FAILED := "failed",  # it ended with an error
-    DAMAGED := "damaged",  # it cannot be read
-)
+# The states of a run.
+TRAINING = "training"  # a process is training it
+WON = "won"  # an evaluation has confirmed its target return
+STOPPED = "stopped"  # its budget is spent
+INTERRUPTED = "interrupted"  # it was stopped or killed, and can continue
+FAILED = "failed"  # it ended with an error
+DAMAGED = "damaged"  # it cannot be read
+STATES = (TRAINING, WON, STOPPED, INTERRUPTED, FAILED, DAMAGED)
 
 SWEEP_FILE = "sweep.csv"  # marks a folder with the runs of a sweep
 
