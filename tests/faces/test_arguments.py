@@ -106,7 +106,7 @@ def test_no_function_accepts_in_python_what_its_command_refuses():
     for name in COMMANDS.keys() - {"train", "resume"}:
         others = {"json", "debug", *COMMANDS[name]}
         own = [it for it in flags_of(name) if it.name not in others]
-        for flag in (it for it in own if it.choices or it.kind in (int, float, bool)):
+        for flag in (it for it in own if it.choices or it.base_type in (int, float, bool)):
             tried += 1
             with pytest.raises(ConfigError, match=f"{name}: {flag.name} must be "):
                 getattr(api, name)(**{flag.name: "neither"})

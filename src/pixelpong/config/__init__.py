@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import reprlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -54,7 +54,7 @@ class Option:
         return members[0] if type(None) in members else self.type
 
     @property
-    def kind(self) -> type:
+    def base_type(self) -> type:
         """The type of a value, without None and without bounds."""
         return str if self.choices else getattr(self._values, "__origin__", self._values)
 
@@ -78,7 +78,7 @@ class Option:
         """
         if self.choices:
             return list_words(self.choices, "or")
-        words = _TYPE_NAMES.get(self.kind, "a path")
+        words = _TYPE_NAMES.get(self.base_type, "a path")
         for bound in getattr(self._values, "__metadata__", ()):
             if bound.le is None:
                 words += f" of at least {bound.ge}"
@@ -94,9 +94,12 @@ class Option:
         >>> OPTIONS["total_timesteps"].read("2.5e6")
         2500000
         """
-        for kind in (self.kind, float) if self.kind is int else (self.kind,):
+        parsers: list[Callable[[str], Any]] = [self.base_type]
+        if self.base_type is int:
+            parsers.append(float)
+        for parse in parsers:
             with contextlib.suppress(ValueError):
-                return self.check(kind(text), COMMAND_LINE)
+                return self.check(parse(text), COMMAND_LINE)
         return self.check(text, COMMAND_LINE)
 
     def check(self, value: Any, origin: str) -> Any:
@@ -104,7 +107,7 @@ class Option:
         plain = _as_python(value)
         if self.can_be_none and isinstance(plain, str) and plain.lower() == NONE:
             return None
-        if self.kind is int and isinstance(plain, float) and plain.is_integer():
+        if self.base_type is int and isinstance(plain, float) and plain.is_integer():
             plain = int(plain)  # such as 1e6
         try:
             return convert(plain, self.type)
@@ -150,16 +153,16 @@ class Config:
 
     environment: Name = option(
         "ALE/Pong-v5",
-        "Protocol, by the name under which results are published.",
+        "Protocol: the rules of the game, by the name used in publications.",
         section="environment",
     )
-    frame_skip: FrameSkip | None = option(None, "Frames per step; by default the protocol's own.")
+    frame_skip: FrameSkip | None = option(None, "Frames per step; by default the protocol's.")
     sticky: Share | None = option(
         None,
-        "Probability that a frame repeats the previous action; by default the protocol's own.",
+        "Probability that a frame repeats the previous action; by default the protocol's.",
     )
     max_frames: FrameLimit | None = option(
-        None, "Frames after which an episode is cut off; by default the protocol's own."
+        None, "Frames after which an episode is cut off; by default the protocol's."
     )
 
     hidden: Annotated[int, Meta(ge=1, le=65536)] = option(
@@ -211,23 +214,23 @@ class Config:
     restart_after: Count = option(
         0,
         "Start again with new parameters if, after this many steps, the share of points won is "
-        "below --anneal-from; 0 is never.",
+        "below --anneal-from. 0 means never.",
     )
     anneal_steps: Count = option(
         0,
-        "Steps over which the learning rate and the entropy bonus fall to 0; if 0, they follow the "
-        "share of points lost.",
+        "Steps over which the learning rate and the entropy bonus fall to 0; with 0, they follow "
+        "the share of points lost.",
     )
     opponent: str = option(
         "builtin",
-        "Opponent: builtin (the game's own), self, half (each in half of the games), or an agent: "
-        "a run or a file.",
+        "Opponent: builtin (the game's own), self, half (builtin in half of the games, self in the "
+        "others), or an agent: a run or a file.",
     )
 
     updates: Positive | None = option(
         None,
-        "Stop after this many updates. A count of updates, episodes or steps replaces the "
-        "preset's counts; the target return stays.",
+        "Stop after this many updates. A limit on updates, episodes or steps replaces the "
+        "preset's limits on these; the target return stays.",
         section="budget",
     )
     episodes: Positive | None = option(None, "Stop at the update that reaches this many episodes.")
@@ -236,24 +239,24 @@ class Config:
     )
     until_return: Annotated[float, Meta(ge=-21, le=21)] | None = option(
         None,
-        "Stop when an evaluation confirms this mean return of greedy play; none for no target.",
+        "Stop when an evaluation confirms this mean return of greedy play; none means no target.",
     )
 
     save_every: Positive = option(10, "Updates between checkpoints.", section="schedule")
     save_agent_every: Count = option(
-        10, "Updates between the first saved agents; later gaps are longer. 0 is never."
+        10, "Updates between the first saved agents; later gaps are longer. 0 means never."
     )
-    evaluate_every: Count = option(0, "Updates between evaluations; 0 is never.")
+    evaluate_every: Count = option(0, "Updates between evaluations. 0 means never.")
     evaluate_episodes: Positive = option(10, "Greedy episodes in each evaluation.")
 
     engine: Literal["serial", "threads", "ray"] = option(
         "threads",
-        "How episodes are played: one by one, in one thread per worker, or by Ray.",
+        "How episodes are played: one at a time, in one thread per worker, or by Ray.",
         section="engine",
     )
     workers: Number | None = option(None, "Workers; by default one per core.")
     worker_timeout: Annotated[float, Meta(ge=0.1, le=86400)] = option(
-        60.0, "Seconds that a Ray worker may take for an item before it is replaced."
+        60.0, "Seconds that a Ray worker may take for one item before it is replaced."
     )
     ray_address: str | None = option(
         None, "Ray cluster to use, auto or HOST:PORT; by default a new local one."
@@ -261,7 +264,7 @@ class Config:
     ray_mode: Literal["actors", "tasks"] = option(
         "actors", "Ray's workers: actors (one per node, with threads) or tasks (one per core)."
     )
-    verbose: bool = option(False, "Also print one line per point, per episode and per batch.")
+    verbose: bool = option(False, "Also print a line for each point, episode and batch.")
 
     @property
     def protocol(self) -> Protocol:

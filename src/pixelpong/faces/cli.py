@@ -318,10 +318,10 @@ def _add_positional(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def flags_of(name: str) -> list[Option]:
-    """The options of a command: its own, those of every command, those of a training."""
+    """The options of a command: special ones, those of every command, training options."""
     parameters = parameters_of(getattr(api, name))
-    own = [_make_option(it) for it in parameters if not isinstance(it.help, Argument)]
-    return [*own, *_COMMON, *(OPTIONS[it] for it in COMMANDS[name])]
+    special = [_make_option(it) for it in parameters if not isinstance(it.help, Argument)]
+    return [*special, *_COMMON, *(OPTIONS[it] for it in COMMANDS[name])]
 
 
 def _make_option(parameter: Parameter) -> Option:
@@ -347,8 +347,8 @@ def _add_flags(parser: argparse.ArgumentParser, name: str, *, shows_all: bool) -
         if name == "resume" and option.name in COMMANDS[name] and not option.is_free:
             text += " Needs --allow-changes."
         settings: dict[str, Any] = {"help": text if is_basic or shows_all else argparse.SUPPRESS}
-        if option.kind is not bool:
-            settings["metavar"] = "NAME" if option.choices else option.kind.__name__.upper()
+        if option.base_type is not bool:
+            settings["metavar"] = "NAME" if option.choices else option.base_type.__name__.upper()
             settings["type"] = option.read
         elif option.section:  # a preset or a file may have set it
             settings["action"] = argparse.BooleanOptionalAction

@@ -184,7 +184,7 @@ KINDS = {"curve": draw_curve, "health": draw_health, "sweep": draw_sweep}
 
 
 def find_lines(setting: Setting, name: str) -> list[Line]:
-    """The steps and a column of each seed that has it."""
+    """A metric of each seed that has it."""
     lines = [Line(*run.curve(name)) for run in setting.records]
     return [line for line in lines if len(line.steps)]
 

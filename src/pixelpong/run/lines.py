@@ -147,15 +147,14 @@ class LineFile:
         with self._open() as file:
             os.fsync(file.fileno())
 
-    def read(self, kind: Any = dict[str, Any]) -> Iterator[Any]:
-        """The lines, each as a `kind`; lines that are damaged, incomplete or of no such kind are
-        left out."""
-        lines = (read_line(line.raw, kind) for line in self._scan())
+    def read(self, line_type: Any = dict[str, Any]) -> Iterator[Any]:
+        """The lines, each as a `line_type`; others, and damaged or incomplete ones, are skipped."""
+        lines = (read_line(line.raw, line_type) for line in self._scan())
         return (line for line in lines if line is not None)
 
-    def last(self, kind: Any = Line) -> Any:
-        """The last line that is a `kind`; None if there is none."""
-        newest = deque(self.read(kind), 1)
+    def last(self, line_type: Any = Line) -> Any:
+        """The last line that is a `line_type`; None if there is none."""
+        newest = deque(self.read(line_type), 1)
         return newest[0] if newest else None
 
     def cut_back(self, update: int) -> int:
@@ -185,11 +184,10 @@ class LineFile:
         return (line for line in Tail(self.path).read_on() if line is not None)
 
 
-def read_line(raw: bytes, kind: Any) -> Any:
-    """The content of a line as a `kind`, which may be a dict; None if it is damaged or no such
-    kind."""
+def read_line(raw: bytes, line_type: Any) -> Any:
+    """The content of a line as a `line_type`, which may be a dict; None if that is not possible."""
     with contextlib.suppress(ValueError):
-        line = decode(raw, kind)
+        line = decode(raw, line_type)
         if isinstance(line, dict):
             convert(line, Line)
         else:

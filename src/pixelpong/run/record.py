@@ -5,7 +5,7 @@
     record.columns()["estimated_return"]    an array: a value for each update
     record.to_dict()                        the run as JSON
 
-A run has three returns, each with its own name:
+A run has three returns with different names:
 
     greedy return         the mean over games of greedy play, with its interval; it decides
     estimated return      of sampled play, from the share of the last 1,000 points won

@@ -42,7 +42,7 @@ class _Column:
 class Table:
     """Rows of numbers, to which more are added. What was added never changes.
 
-    A whole number is exact: none of a run comes near 2**53.
+    Whole numbers are exact: no number of a run comes near 2**53.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The health of a training, in plain words with advice.
+"""The health of a training run, in plain words with advice.
 
 Each check looks for one common failure of policy gradients, and says what it found, what that means
 and what to do. If nothing is wrong, a single finding says so.
