@@ -132,6 +132,11 @@ def test_the_panel_has_bars_as_long_as_probabilities(toy_runs, mode):
         for action, p in zip(actions, explanation.probabilities, strict=True):
             longest = (bars == look.ACTION_INDICES[action]).sum(axis=1).max()
             assert longest == pytest.approx(3 * 112 * p, abs=1)
+        margins = [
+            bars[3 * (67 + 12 * row) :][: 3 * 9, 3 * 9 : 3 * 14] for row in range(len(actions))
+        ]
+        marked = [(margin != look.PAPER).any() for margin in margins]
+        assert marked == [action == moment.action for action in actions], "the chosen one"
 
 
 def test_the_command_makes_the_film_that_was_asked_for(toy_runs, tmp_path, call, report):

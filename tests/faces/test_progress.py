@@ -17,7 +17,7 @@ import termios
 import pytest
 from promises import promise
 from rich.console import Console
-from toys import toy_config
+from toys import toy_config, toy_evaluation
 
 import pixelpong
 from pixelpong.config.presets import load_preset
@@ -25,9 +25,11 @@ from pixelpong.faces.display import FOOTER, Clock, TrainingDisplay, steps_left
 from pixelpong.faces.report import show_count
 from pixelpong.learners import UpdateStats
 from pixelpong.learners.progress import Progress
-from pixelpong.loop import Updated, train
+from pixelpong.loop import Evaluated, Updated, train
 from pixelpong.run.directory import RunDirectory
+from pixelpong.run.lines import Evaluation
 from pixelpong.run.words import duration
+from pixelpong.schema import convert
 
 
 class Terminal(io.StringIO):
@@ -120,6 +122,23 @@ def test_the_verdict_is_announced_and_nothing_follows_it(make_run, monkeypatch):
     words = "playing greedy games to see whether the mean return is above −21.0"
     assert announced == f"update 2: {words}"
     assert judged.startswith("update 2: won")
+
+
+@pytest.mark.parametrize(
+    ("mean", "more", "words"),
+    [
+        (17.0, {"target": 18.0}, "update 4: not yet, greedy mean return +17.00 "),
+        (18.2, {"target": 18.0}, "update 4: not proven yet, greedy mean return +18.20 "),
+        (18.9, {"target": 18.0, "is_won": True}, "update 4: won, greedy mean return +18.90 "),
+        (18.9, {}, "update 4: greedy mean return +18.90 "),
+    ],
+)
+def test_an_evaluation_above_its_target_may_still_be_chance(mean, more, words):
+    stream, evaluation = io.StringIO(), convert(toy_evaluation(4, mean, **more), Evaluation)
+    TrainingDisplay(stream)(Evaluated(Progress(), evaluation))
+    (line,) = stream.getvalue().splitlines()
+    assert line.startswith(words)
+    assert line.endswith(", target +18.0") == ("target" in more)
 
 
 class Tee:

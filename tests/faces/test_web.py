@@ -62,7 +62,9 @@ def make_lines(path, updates):
 
 
 def test_the_list_and_the_run_say_where_it_stands(run, ask):
-    told = ask("/api/runs/fast").json()
+    answer = ask("/api/runs/fast")
+    assert "set-cookie" not in answer.headers, "there is no token here"
+    told = answer.json()
     (listed,) = ask("/api/runs").json()["runs"]
     assert listed == {"id": "fast"} | json.loads(json.dumps(Record.read(run.path).to_dict()))
     assert listed.items() <= told.items()

@@ -12,7 +12,8 @@ from toys import toy_evaluation, with_updates
 
 import pixelpong
 from pixelpong import learners
-from pixelpong.errors import PixelpongError
+from pixelpong.errors import ConfigError, PixelpongError
+from pixelpong.faces.training import _require_work_left
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.record import Record
@@ -77,6 +78,17 @@ def test_a_run_whose_checkpoints_cannot_be_used(run, capsys):
     for update in run.checkpoints.updates():
         run.checkpoints.path(update).unlink()
     check_refusal(run, lambda: resume(run), "There are no checkpoints in ")
+
+
+def test_what_a_kill_in_the_last_evaluation_left_is_done_without_a_new_budget_only(make_run):
+    """The old budget is spent in both cases."""
+    run = make_run("killed", updates=2)
+    train(run)
+    config = run.config.updated({"until_return": 20.0, "updates": 2}, "test")
+    run.with_config(config).write_config(2)
+    _require_work_left(RunDirectory(run.path), config, has_new_budget=False)
+    with pytest.raises(ConfigError, match="Nothing is left to train"):
+        _require_work_left(RunDirectory(run.path), config, has_new_budget=True)
 
 
 def test_libraries_that_draw_other_numbers(run, monkeypatch):

@@ -242,8 +242,8 @@ def make_folder(path: Path | None, name: str, command: str = "resume") -> Path:
                 if not new.exists():
                     raise  # its parent is a file
         if path is not None:
-            again = f"`pixelpong {command} {shlex.quote(str(new))}`"
-            raise RunError(f"{new} already exists; choose another name, or continue it: {again}.")
+            again = f"continue it with `pixelpong {command} {shlex.quote(str(new))}`"
+            raise RunError(f"{new} already exists; choose another name, or {again}.")
     return new
 
 
