@@ -45,6 +45,8 @@ def describe_options() -> str:
 
 def _describe_option(each: Option) -> tuple[str, ...]:
     values = each.describe_values()
+    if each.choices:
+        values = f"one of {', '.join(each.choices)}"
     words = [each.help, f"{values[0].upper()}{values[1:]}."]
     if each.source:
         words.append(f"Source: {each.source}.")

@@ -9,14 +9,14 @@ The public names, most used first::
     for event in pixelpong.training("fast"): ...   the same, event by event
     pixelpong.Run("runs/fast-001").plot()           a run: .plot(), .replay(), .metrics()
     pixelpong.evaluate("package", episodes=20)      how well an agent plays, with an interval
-    pixelpong.runs("runs/fast-001")                 what it has reached, its hashes; or all runs
-    pixelpong.plot("latest", out="curve.svg")       its picture in a file
+    pixelpong.runs("runs/fast-001")                 its result and its hashes; or a list of runs
+    pixelpong.plot("latest", out="curve.svg")       its curves in a file
     pixelpong.record("latest", episode=2)           the film of a game in a file
     pixelpong.export("latest")                      its agent in a file
     pixelpong.dashboard()                           the page, until Ctrl-C; `watch` opens one game
-    pixelpong.sweep(seeds="0-4")                    several trainings
+    pixelpong.sweep(seeds="0-4")                    several runs
     pixelpong.tournament("club", "champion")        agents against each other
-    pixelpong.verify()                              whether the bits are the same here
+    pixelpong.verify()                              whether this machine gives the same bits
 
     policy = pixelpong.Policy.load("package")       an agent that acts on observations
     env = pixelpong.make_env()                      an exact Pong, as a Gymnasium environment
@@ -29,7 +29,7 @@ The public names, most used first::
 Errors that a user can meet are a `PixelpongError`. For the command line, see ``pixelpong --help``.
 To read the code, start with ``loop.py``.
 
-Importing this package loads only this file; each name loads its module at its first use.
+Importing this package loads only this file; each name loads its module when it is first used.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ if TYPE_CHECKING:
     from pixelpong.faces.training import training as training
     from pixelpong.run.lines import Evaluation as Evaluation
 
-_HOMES = {  # the module of each public name
+# The module of each public name.
+_HOMES = {
     "train": "faces.training",
     "training": "faces.training",
     "resume": "faces.training",
@@ -97,9 +98,9 @@ def __getattr__(name: str) -> object:
     """Load a public name at its first use, and keep it."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -1,11 +1,11 @@
-"""``python -m pixelpong``, the same as ``pixelpong``: a command in its own process."""
+"""``python -m pixelpong``, the same as ``pixelpong``: a command in a process to itself."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
 
-from pixelpong import interrupts
+from pixelpong.faces import interrupts
 
 
 def main() -> None:
@@ -17,7 +17,7 @@ def main() -> None:
 
         exit_code = cli.main(begin=interrupts.heed_signals)
         interrupts.ignore_signals()
-    interrupts.ignore_signals()  # again, if a signal interrupted the call above
+    interrupts.ignore_signals()  # again, in case a signal interrupted the call above
     try:
         sys.stderr.flush()
     except (AttributeError, OSError, ValueError):  # Python would try again; 3.13 exits with 120

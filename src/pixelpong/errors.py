@@ -1,7 +1,7 @@
-"""The errors that users can meet: one root and a few kinds, each a single line with an exit code.
+"""The errors that users can meet: one root and a few classes, each a single line with an exit code.
 
-A message says what is wrong and what to do; for a bad value, `expected` words it.
-Errors that only a bug can cause are an ``assert`` instead.
+A message says what is wrong and what to do; for bad values and unknown words, `must_be` and
+`unknown` do that. Errors that only a bug can cause are an ``assert`` instead.
 """
 
 from __future__ import annotations
@@ -9,21 +9,22 @@ from __future__ import annotations
 import contextlib
 import difflib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 
 class PixelpongError(Exception):
     """Root of all declared errors. `exit_code` is what the command line returns.
 
-    Its message may repeat what a file says, so it has one line, with nothing that a terminal obeys.
+    The message may quote a file, so it is one line without control characters, which a terminal
+    would obey.
     """
 
     exit_code = 1
     result: Any = None  # the result so far, for a command to report
 
     def __init__(self, message: object = "", *, options: Iterable[str] = ()) -> None:
-        """Take a message; `options` are those it names, which the command line spells as flags."""
+        """Take a message; `options` are named in it, and spelled as flags on the command line."""
         super().__init__(on_one_line(str(message)))
         self.options = tuple(options)
 
@@ -39,7 +40,7 @@ class ConfigError(PixelpongError):
 
 
 class RunError(PixelpongError):
-    """A run directory that exists, is missing, is in use or cannot be written."""
+    """A run directory that already exists, is missing, is in use or cannot be written."""
 
 
 class CheckpointError(PixelpongError):
@@ -47,11 +48,11 @@ class CheckpointError(PixelpongError):
 
 
 class EmulatorError(PixelpongError):
-    """The game is not installed, cannot be compiled here, or did something not covered."""
+    """The game is not installed, cannot be compiled here, or did something unsupported."""
 
 
 class WorkerError(PixelpongError):
-    """A worker raised, died or hung too often; `details` is its traceback, if it has one."""
+    """A worker raised an error, or died or hung too often; `details` is its traceback, if any."""
 
     def __init__(self, message: str, details: str = "") -> None:
         super().__init__(message)
@@ -59,14 +60,23 @@ class WorkerError(PixelpongError):
 
 
 class NumericsError(PixelpongError):
-    """A gradient, loss or parameter that is not finite."""
+    """A gradient, loss or parameter is not finite."""
 
 
 class Interrupted(Exception):  # noqa: N818 - a request, not an error
-    """A stop was requested; the work of the current update is dropped."""
+    """A stop was requested; the current update is dropped."""
 
 
-MAX_GOT = 500  # characters of a value or a reason that a message repeats
+MAX_GOT = 500  # characters of a value or a reason that a message quotes
+
+
+def must_be(name: str, allowed: str, got: object, advice: str = "") -> str:
+    """Word the error about a value of a wrong type or out of range; see `expected`.
+
+    >>> must_be("--seed", "a whole number of at least 0", -1)
+    '--seed must be a whole number of at least 0, not -1'
+    """
+    return _with_advice(f"{name} must be {allowed}, not {_cut(got)}", advice)
 
 
 def expected(what: str, got: object, advice: str = "") -> str:
@@ -74,37 +84,50 @@ def expected(what: str, got: object, advice: str = "") -> str:
 
     The value may come from an untrusted file, and a terminal obeys control characters.
 
-    >>> expected("a seed of at least 0", -1, "give --seed 0 or more")
-    'expected a seed of at least 0, got -1; give --seed 0 or more'
+    >>> expected("at least two players", 1, "add one")
+    'expected at least two players, got 1; add one'
     """
+    return _with_advice(f"expected {what}, got {_cut(got)}", advice)
+
+
+def unknown(what: str, word: str, advice: str) -> str:
+    """Word the error about a word that names nothing; see `expected`.
+
+    >>> unknown("option", "--sed", "did you mean --seed?")
+    "unknown option '--sed'; did you mean --seed?"
+    """
+    return _with_advice(f"unknown {what} {_cut(word)!r}", advice)
+
+
+def _cut(got: object) -> str:
     text = str(got)
-    if len(text) > MAX_GOT:
-        text = f"{text[:MAX_GOT]}… ({len(text)} characters)"
-    return on_one_line(f"expected {what}, got {text}" + f"; {advice}" * bool(advice))
+    return text if len(text) <= MAX_GOT else f"{text[:MAX_GOT]}… ({len(text)} characters)"
+
+
+def _with_advice(text: str, advice: str) -> str:
+    return on_one_line(f"{text}; {advice}" if advice else text)
 
 
 @contextlib.contextmanager
-def refusing(failure: str, kind: type[PixelpongError], advice: str = "") -> Iterator[None]:
-    """While inside, turn errors of reading and writing files into errors of this `kind`."""
+def refusing(failure: str, error_type: type[PixelpongError], advice: str = "") -> Iterator[None]:
+    """While inside, turn errors of reading and writing files into errors of another type."""
     try:
         yield
     except (OSError, ValueError, KeyError, RecursionError) as error:
         text = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         reason = (getattr(error, "strerror", None) or text)[:MAX_GOT]
-        raise kind(on_one_line(f"{failure}: {reason}" + f"; {advice}" * bool(advice))) from error
+        raise error_type(_with_advice(f"{failure}: {reason}", advice)) from error
 
 
 def warn(message: str) -> None:
-    """Print a warning on one line; the work continues, even if nobody can read it.
-
-    It may repeat what a file says, so nothing in it reaches a terminal that a terminal obeys.
-    """
+    """Print a warning on one line, without control characters; the work continues, even if the
+    warning cannot be printed."""
     with contextlib.suppress(OSError, ValueError):
         print(f"warning: {on_one_line(message)}", file=sys.stderr, flush=True)
 
 
 def did_you_mean(word: object, known: Iterable[str], otherwise: str) -> str:
-    """The advice for a word that may be mistyped.
+    """The advice for a word that may be misspelled.
 
     >>> did_you_mean("trian", ["train", "plot"], "see --help")
     'did you mean train?'
@@ -119,7 +142,17 @@ def number_of(number: int, noun: str) -> str:
     >>> number_of(1, "worker"), number_of(12000, "step")
     ('1 worker', '12,000 steps')
     """
-    return f"{number:,} {noun}{'s' * (number != 1)}"
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def list_words(words: Sequence[str], conjunction: str) -> str:
+    """Words as a list in a sentence.
+
+    >>> list_words(["serial", "threads", "ray"], "or")
+    'serial, threads or ray'
+    """
+    *first, last = words
+    return f"{', '.join(first)} {conjunction} {last}" if first else last
 
 
 def on_one_line(text: str) -> str:

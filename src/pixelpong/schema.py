@@ -15,35 +15,35 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
-Count = Annotated[int, Meta(ge=0, lt=2**53)]  # or an index; a float holds it exactly
+Count = Annotated[int, Meta(ge=0, lt=2**53)]  # or an index; exact as a float
 Return = Annotated[float, Meta(ge=-1000, le=1000)]  # of an episode, or a mean of several
 Positive = Annotated[int, Meta(ge=1, lt=2**53)]
-Number = Annotated[int, Meta(ge=1, le=4096)]  # of things that exist at the same time
+Number = Annotated[int, Meta(ge=1, le=4096)]  # number of things that exist at the same time
 Seconds = Annotated[float, Meta(ge=0, lt=1e12)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Weight = Annotated[float, Meta(ge=0, le=10)]
 # Any number that is displayed; no number of a run comes near the bounds.
-Figure = Annotated[int, Meta(ge=-(10**12), le=10**12)] | Annotated[float, Meta(ge=-1e12, le=1e12)]
+Measure = Annotated[int, Meta(ge=-(10**12), le=10**12)] | Annotated[float, Meta(ge=-1e12, le=1e12)]
 
 T = TypeVar("T")
 
 
-def decode(content: bytes, kind: type[T]) -> T:
-    """Read the JSON in `content` as a `kind`.
+def decode(content: bytes, type_: type[T]) -> T:
+    """Read the JSON in `content` as a value of a type.
 
     >>> decode(b'{"steps": 3}', dict[str, Count])
     {'steps': 3}
     """
     try:
-        return msgspec.json.decode(content, type=kind)
+        return msgspec.json.decode(content, type=type_)
     except msgspec.MsgspecError as error:
         raise ValueError(_explain(error)) from error
     except RecursionError as error:
         raise ValueError("its JSON is nested too deeply") from error
 
 
-def convert(value: Any, kind: type[T]) -> T:
-    """Convert a value that `decode` has read without a type to a `kind`.
+def convert(value: Any, type_: type[T]) -> T:
+    """Convert a value that `decode` has read without a type to a type.
 
     >>> convert({"steps": -3}, dict[str, Count])
     Traceback (most recent call last):
@@ -51,7 +51,7 @@ def convert(value: Any, kind: type[T]) -> T:
     ValueError: [...] is not int >= 0
     """
     try:
-        return msgspec.convert(value, kind)
+        return msgspec.convert(value, type_)
     except msgspec.MsgspecError as error:
         raise ValueError(_explain(error)) from error
 
@@ -67,11 +67,11 @@ def encode(value: Any, *, indent: int | None = None) -> bytes:
 
 def _explain(error: Exception) -> str:
     """Rephrase the library's "Expected `int`, got `str` - at `$.seed`"."""
-    text, _, place = str(error).replace("`", "").partition(" - at ")
-    place = place.removeprefix("key in ").removeprefix("$").removeprefix(".")
-    found = re.fullmatch("Expected (.+?)(?:, got (.+))?", text)
-    if found is None:
-        return f"{text} at {place}" if place else text
-    wanted, got = found.groups()
-    is_what = f"is {got}, not {wanted}" if got else f"is not {wanted}"
-    return f"{place or 'it'} {is_what}"
+    text, _, path = str(error).replace("`", "").partition(" - at ")
+    path = path.removeprefix("key in ").removeprefix("$").removeprefix(".")
+    match = re.fullmatch("Expected (.+?)(?:, got (.+))?", text)
+    if match is None:
+        return f"{text} at {path}" if path else text
+    wanted, got = match.groups()
+    problem = f"is {got}, not {wanted}" if got else f"is not {wanted}"
+    return f"{path or 'it'} {problem}"

@@ -139,7 +139,7 @@ def test_pictures_and_films_show_themselves_and_can_be_saved(run, tmp_path, make
     pytest.importorskip("matplotlib")
     pytest.importorskip("av")
     shown = run._repr_html_()
-    assert f"<b>{run.verdict}</b>" in shown
+    assert f"<b>{run.summary}</b>" in shown
     (data,) = re.findall(r'src="data:image/png;base64,([^"]*)"', shown)
     assert base64.b64decode(data) == run.plot().content
     assert "<img" not in Run(make_run().path)._repr_html_(), "it has no update yet"

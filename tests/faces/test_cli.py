@@ -222,7 +222,7 @@ def test_when_stdout_fails_no_training_is_lost_and_one_line_says_so(tmp_path, wo
     )  # fmt: skip
     goes_on = words.startswith(TRAIN) and bool(error)
     assert done.returncode == (0 if goes_on else 1)
-    start = "warning: the result cannot be shown" if goes_on else "pixelpong: error: "
+    start = "warning: the result cannot be printed" if goes_on else "pixelpong: error: "
     assert re.fullmatch(f"{start}.*{error}.*\n" if error else "", done.stderr)
     if words.startswith(TRAIN):
         run = RunDirectory(tmp_path / "run")
@@ -241,7 +241,7 @@ def test_an_error_spells_options_as_flags_here_and_as_names_in_python(call, trai
     assert "in updates/seed (" in told, "a path stays as it is"
     assert "give a larger count of --updates, --episodes or --total-timesteps." in told
     told = call("resume", "updates/seed", "--seed", "4")[2]
-    assert "updates/seed was begun with --seed 0, not 4; leave it out, or train" in told
+    assert "updates/seed was started with --seed 0, not 4; leave the option out, or train" in told
 
 
 @pytest.mark.slow

@@ -130,8 +130,13 @@ def test_the_panel_has_bars_as_long_as_probabilities(toy_runs, mode):
         explanation = moment.explanation
         bars = picture[: 3 * 115, 3 * 160 :]
         for action, p in zip(actions, explanation.probabilities, strict=True):
-            longest = (bars == look.ACTIONS[action]).sum(axis=1).max()
+            longest = (bars == look.ACTION_INDICES[action]).sum(axis=1).max()
             assert longest == pytest.approx(3 * 112 * p, abs=1)
+        margins = [
+            bars[3 * (67 + 12 * row) :][: 3 * 9, 3 * 9 : 3 * 14] for row in range(len(actions))
+        ]
+        marked = [(margin != look.PAPER).any() for margin in margins]
+        assert marked == [action == moment.action for action in actions], "the chosen one"
 
 
 def test_the_command_makes_the_film_that_was_asked_for(toy_runs, tmp_path, call, report):
@@ -179,7 +184,7 @@ def test_record_watch_replay_and_the_page_begin_with_the_first_game_of_seed_0(
 ):
     film = report("record", seeded, "--scale", 1, "--speed", 60, "--out", "film.gif")
     asked = []
-    monkeypatch.setattr(looking, "_serve", lambda *words: asked.append(words[-1][-1]))
+    monkeypatch.setattr(looking, "_serve", lambda *words: asked.append(words[-1].game))
     looking.watch(seeded)
     looking.watch(seeded, episode=2)
     looking.watch(pixelpong.Run(seeded), checkpoint=2, seed=5)

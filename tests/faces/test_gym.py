@@ -166,7 +166,7 @@ def test_one_game_is_as_atari_programs_expect_it():
     assert env.metadata.keys() == pixelpong.make_env.metadata.keys()
     with pytest.raises(ConfigError, match=r"no options of reset, got 'typo'"):
         env.reset(options={"typo": 1})
-    with pytest.raises(ConfigError, match=r"make_env: expected observation .+ got 'ram'"):
+    with pytest.raises(ConfigError, match=r"make_env: observation must be .+ not 'ram'"):
         pixelpong.make_env("ram")
     env.reset(seed=0)
     first = env.clone_state()

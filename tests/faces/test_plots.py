@@ -153,6 +153,17 @@ def test_seeds_are_one_line_as_far_as_all_of_them_go_and_copies_count_once(curve
     assert {*map(tuple, band)} >= {(100, -20), (100, -18), (200, -14), (200, -10)}
 
 
+def test_behind_its_medians_a_single_seed_has_all_its_points_and_several_have_their_medians(curves):
+    runs = [curves(str(seed), seed, [-20] * 150) for seed in range(2)]
+    for run in runs:
+        run.run.metrics.append(*({"update": n, "steps": 100 * n, "kl": n} for n in range(151, 301)))
+    one, two = (
+        figure_of("health", *(Record.read(run.path) for run in drawn)) for drawn in (runs[:1], runs)
+    )
+    sizes = [[len(line.get_xdata()) for line in it.axes[0].get_lines()] for it in (one, two)]
+    assert sizes == [[150, 60], [60, 60, 200]]
+
+
 def test_a_seed_that_started_again_has_a_cross_where_it_did(curves):
     run = curves("a", 0, [-20, -10])
     run.run.metrics.append({"update": 3, "steps": 300, "estimated_return": -19, "attempt": 1})

@@ -17,17 +17,19 @@ import termios
 import pytest
 from promises import promise
 from rich.console import Console
-from toys import toy_config
+from toys import toy_config, toy_evaluation
 
 import pixelpong
 from pixelpong.config.presets import load_preset
 from pixelpong.faces.display import FOOTER, Clock, TrainingDisplay, steps_left
-from pixelpong.faces.report import count
+from pixelpong.faces.report import show_count
 from pixelpong.learners import UpdateStats
 from pixelpong.learners.progress import Progress
-from pixelpong.loop import Updated, train
+from pixelpong.loop import Evaluated, Updated, train
 from pixelpong.run.directory import RunDirectory
+from pixelpong.run.lines import Evaluation
 from pixelpong.run.words import duration
+from pixelpong.schema import convert
 
 
 class Terminal(io.StringIO):
@@ -122,6 +124,23 @@ def test_the_verdict_is_announced_and_nothing_follows_it(make_run, monkeypatch):
     assert judged.startswith("update 2: won")
 
 
+@pytest.mark.parametrize(
+    ("mean", "more", "words"),
+    [
+        (17.0, {"target": 18.0}, "update 4: not yet, greedy mean return +17.00 "),
+        (18.2, {"target": 18.0}, "update 4: not proven yet, greedy mean return +18.20 "),
+        (18.9, {"target": 18.0, "is_won": True}, "update 4: won, greedy mean return +18.90 "),
+        (18.9, {}, "update 4: greedy mean return +18.90 "),
+    ],
+)
+def test_an_evaluation_above_its_target_may_still_be_chance(mean, more, words):
+    stream, evaluation = io.StringIO(), convert(toy_evaluation(4, mean, **more), Evaluation)
+    TrainingDisplay(stream)(Evaluated(Progress(), evaluation))
+    (line,) = stream.getvalue().splitlines()
+    assert line.startswith(words)
+    assert line.endswith(", target +18.0") == ("target" in more)
+
+
 class Tee:
     """The logger of many a training script: it has no `isatty`, and here it fails, too."""
 
@@ -155,7 +174,7 @@ def test_whatever_stdout_is_a_training_goes_on(make_run, tmp_path, monkeypatch, 
     monkeypatch.setattr(sys, "stdout", tee)
     monkeypatch.setattr(sys, "stderr", tee)
     run = pixelpong.train("classic", run=tmp_path / "run", quiet=quiet, every=0, **options)
-    count(1, 2, "games")
+    show_count(1, 2, "games")
     assert run.update == 2
     assert ("update 2" in tee.written) == (fault == "whole" and not quiet)
 

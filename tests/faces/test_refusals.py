@@ -35,27 +35,33 @@ class Row(NamedTuple):
 WORDS = [
     Row("frobnicate", "unknown command 'frobnicate'; … train, resume"),
     Row("trian", "'trian'; did you mean train?"),
-    Row("train fast", "unknown argument 'fast' of train; did you mean --preset fast?"),
+    Row("train fast", "unknown argument 'fast'; did you mean --preset fast?"),
     Row("train --batch-size", "--batch-size: expected one argument; see `pixelpong train --help`"),
     Row("resume", "required: RUN; see `pixelpong resume --help`"),
 ]
 ROWS = [
-    Row("train --name 'fast-001 '", "the name of a run … 'fast-001 '"),
-    Row("train --learning-rate 0", "--learning-rate to be a number from 1e-12 to 10, got 0"),
+    Row(
+        "train --name 'fast-001 '",
+        "A run cannot be called 'fast-001 '; choose a name such as",
+    ),
+    Row("train --learning-rate 0", "--learning-rate must be a number from 1e-12 to 10, not 0"),
     Row("sweep --seeds 5-", "--seeds must be numbers such as 0-4 or 0,3,7, … not '5-'"),
-    Row("train --bath-size 3", "'--bath-size' … did you mean --batch-size?"),
-    Row("train --engine therads", "'therads'; did you mean threads?"),
-    Row("train --batch-size abc", "--batch-size to be a whole number from 1 to 100000, got 'abc'"),
-    Row("plot run --out curve.jpeg", "png, svg, pdf … 'jpeg'"),
+    Row("train --bath-size 3", "unknown option '--bath-size'; did you mean --batch-size?"),
+    Row(
+        "train --engine therads",
+        "must be serial, threads or ray, not 'therads'; did you mean threads?",
+    ),
+    Row("train --batch-size abc", "must be a whole number from 1 to 100000, not 'abc'"),
+    Row("plot run --out curve.jpeg", "must end in .png, .svg or .pdf, not .jpeg"),
     Row("plot", "Name a run to plot"),
-    Row("export run --out agent.onnx", ".safetensors … 'agent.onnx'"),
-    Row("play --port 65536", "--port to be a whole number from 0 to 65535, got 65536"),
+    Row("export run --out agent.onnx", "must end in .safetensors, not agent.onnx"),
+    Row("play --port 65536", "--port must be a whole number from 0 to 65535, not 65536"),
     Row("play --port 0 --host 192.0.2.1", "cannot listen on 192.0.2.1:0: Cannot assign … --host"),
     Row(f"play --port 0 --host {300 * 'x'}", f"cannot listen on {60 * 'x'}:0: … --host"),
-    Row("record run --out film.avi", ".mp4 … .gif … .avi"),
+    Row("record run --out film.avi", "must end in .mp4 or .gif, not film.avi"),
     Row("train --name x --run y", "run … name, not both"),
     Row("train --batch-size 20", "batch_size is an option of REINFORCE"),
-    Row("resume run --seed 4", "begun with --seed 0, not 4"),
+    Row("resume run --seed 4", "run was started with --seed 0, not 4"),
     Row("evaluate club --checkpoint 3", "club … checkpoint 3"),
     Row("tournament champion", "two players … got 1"),
     Row("tournament club builtin club", "club and club"),
@@ -67,27 +73,30 @@ ROWS = [
     Row("resume run", "Nothing is left to train in run (budget spent at update 12; "),
     Row("resume run --updates 12", "Nothing is left to train in run (budget spent at update 12; "),
     Row("resume won --updates 99", "won (won … higher until_return, or until_return none"),
-    Row("train --run runs/club", "name of a run … 'club'"),
-    Row("train --run run", "run exists; choose another name", 1),
+    Row("train --run runs/club", "A run cannot be called 'club'"),
+    Row("train --run run", "run already exists; choose another name", 1),
     Row("train --opponent slef --run new", "did you mean self?", 1),
     Row("train --opponent run --run new", "PPO"),
     Row("train --opponent damaged.safetensors --run new", "cannot use the agent in damaged", 1),
     Row("train --opponent '' --run new", "The name of the run is empty.", 1),
-    Row("resume none", "none … a run directory", 1),
-    Row("resume runs/", "check its name; the runs in runs are fast", 1),
-    Row("plot empty", "empty has no update yet", 1),
+    Row("resume none", "none is not a run; runs has fast-001", 1),
+    Row("resume runs/", "runs is not a run; runs has fast-001", 1),
+    Row("plot empty", "empty has no update to plot yet; train it first", 1),
     Row("play beginer --no-open", "did you mean beginner?", 1),
     Row("record run --checkpoint newest", "No agent … 'newest' … Saved: 0 … best, latest", 1),
-    Row("train --config none.toml", "none.toml … No such file"),
+    Row(
+        "train --config none.toml",
+        "cannot read none.toml: No such file … ; check its name",
+    ),
     Row("evaluate given.toml", "agent in given.toml", 1),
-    Row("tournament club perfect --out none/it.json", "none/it.json", 1),
-    Row("record run --out folder.mp4", "folder.mp4", 1),
+    Row("tournament club perfect --out none/it.json", "the folder none does not exist", 1),
+    Row("record run --out folder.mp4", "cannot write folder.mp4: it is a folder", 1),
     *(
         Row("train --config given.toml", says, file=text)
         for text, says in {
-            "bach_size = 3": "given.toml … 'bach_size'; did you mean batch_size?",
-            "num_envs = [1, 2]": "[1, 2] … `pixelpong sweep`",
-            "# " + "x" * 10**7: "more than 65536 bytes",
+            "bach_size = 3": "given.toml: unknown option 'bach_size'; did you mean batch_size?",
+            "num_envs = [1, 2]": "not [1, 2]; give one value, or use the list in a sweep",
+            "# " + "x" * 10**7: "more than 65,536 bytes",
             "hidden = 0x" + "f" * 20_000: "more than 4,300 digits",
         }.items()
     ),
@@ -98,7 +107,7 @@ ROWS = [
             (
                 "learning_rate = [0.1, -1.0]",
                 2,
-                "learning_rate to be a number from 1e-12 to 10, got -1",
+                "learning_rate must be a number from 1e-12 to 10, not -1",
             ),
             ("rows = [1]", 2, "rows must be a list such as [{hidden = 32}, …], not [1]"),
             ("seed = [0, -5]", 2, "such as 0-4 or 0,3,7, at most 10,000 of them, not '0,-5'"),
@@ -117,16 +126,24 @@ ROWS = [
     Row("train --engine ray", "pip install … -e '.[ray]'", lacks="ray"),
 ]
 PYTHON = [
-    (lambda: train(updates="3"), "updates to be a whole number", 2),
+    (lambda: train(updates="3"), "updates must be a whole number of at least 1 or none, not", 2),
     (lambda: train(Config()), "give updates, episodes, total_timesteps or until_return", 2),
-    (lambda: train(run=5), "run to be text or a path, got 5", 2),
-    (lambda: train(every=-1), "every to be a number of at least 0, got -1", 2),
+    (lambda: train(run=5), "train: run must be text, a path or None, not 5", 2),
+    (lambda: train(every=-1), "train: every must be a number of at least 0, not -1", 2),
     (lambda: Run("run").agent("newest"), "Saved: 0,  … 12, best, latest", 1),
-    (lambda: evaluate(hidden=3), "an option of environment or engine", 2),
-    (lambda: Policy.load(None), "what to be a word or a path or a Run, got None", 2),
-    (lambda: evaluate(7), "agent to be a word or a path or a Run or a Policy, got 7", 2),
-    (lambda: make_env("pixel"), "observation … frame, field … 'pixel' … did you mean pixels", 2),
-    (lambda: make_env(render_mode="human"), "render_mode to be one of rgb_array", 2),
+    (
+        lambda: evaluate(hidden=3),
+        "evaluate does not take the option hidden. It takes environment",
+        2,
+    ),
+    (lambda: Policy.load(None), "Policy.load: what must be text, a path or a Run, not None", 2),
+    (lambda: evaluate(7), "evaluate: agent must be text, a path, a Run or a Policy, not 7", 2),
+    (
+        lambda: make_env("pixel"),
+        "must be atari, … or field, not 'pixel'; did you mean pixels",
+        2,
+    ),
+    (lambda: make_env(render_mode="human"), "render_mode must be rgb_array", 2),
 ]
 
 
@@ -217,4 +234,7 @@ def test_what_is_no_frame_is_refused():
         for method in (policy.act, policy.predict):
             with pytest.raises(PixelpongError) as caught:
                 method(observation)
-            check_error(str(caught.value), "frames of 210 rows … make_env(observation=")
+            check_error(
+                str(caught.value),
+                "the observation must be a frame … make_env(observation=",
+            )

@@ -60,14 +60,14 @@ def test_numbers_are_written_as_in_the_terminal_and_any_number_of_them_is_drawn(
 
 def test_a_server_that_is_busy_for_a_moment_has_lost_no_run(tmp_path, open_page, monkeypatch):
     RunDirectory.create(tmp_path / "run", toy_config("fast"))
-    answers, tell = itertools.cycle([False, True]), Library.tell
+    answers, tell = itertools.cycle([False, True]), Library.describe
 
     def be_busy(shelf, run_id):
         if next(answers):
             raise BusyError("The server is busy.")
         return tell(shelf, run_id)
 
-    monkeypatch.setattr(Library, "tell", be_busy)
+    monkeypatch.setattr(Library, "describe", be_busy)
     with serving(tmp_path) as served:
         page = open_page(f"{served.url}/#run/run")
         page.may_fail = True  # Chromium reports the status
@@ -87,7 +87,7 @@ def test_asking_costs_little_of_the_time_even_if_each_answer_takes_long(
         spans[-1] = begin, time.monotonic()
         return {"runs": []}
 
-    monkeypatch.setattr(Library, "list", read_slowly)
+    monkeypatch.setattr(Library, "list_runs", read_slowly)
     with serving(tmp_path) as served:
         page = open_page(f"{served.url}/#runs")
         wait_until(lambda: len(spans) > 3 and isinstance(spans[3], tuple))

@@ -63,7 +63,7 @@ def started(folder, script="", **how):
 @pytest.mark.parametrize(
     ("owner", "path", "number"),
     [
-        ("library.Library.list", "/api/runs", signal.SIGTERM),
+        ("library.Library.list_runs", "/api/runs", signal.SIGTERM),
         ("library.Library.load_agent", "/game?run=package&agent=club", signal.SIGINT),
         ("staticfiles.StaticFiles.lookup_path", "/static/app.js", signal.SIGTERM),
     ],
@@ -97,7 +97,7 @@ def test_a_process_that_cannot_end_is_not_waited_for_long(tmp_path):
                 os.kill(child, signal.SIGSTOP)
             process.terminate()
             assert process.wait(timeout=100) == 1
-            assert "ended without waiting for it" in words.read_text().splitlines()[-1]
+            assert "exiting without waiting for it" in words.read_text().splitlines()[-1]
         finally:
             for child in children:
                 os.kill(child, signal.SIGKILL)
@@ -128,8 +128,8 @@ def test_reads_that_hang_take_no_more_than_their_share_of_threads(tmp_path, monk
         goes_on.wait()
         return {"runs": []}
 
-    monkeypatch.setattr(threads, "_room", threading.BoundedSemaphore(2))
-    monkeypatch.setattr(Library, "list", read)
+    monkeypatch.setattr(threads, "_free_threads", threading.BoundedSemaphore(2))
+    monkeypatch.setattr(Library, "list_runs", read)
     with serving(tmp_path) as served, httpx.Client(base_url=served.url, timeout=None) as client:
         asked = (served.url, "/api/runs")
         waiting = [threading.Thread(target=ask_in_vain, args=asked) for _ in range(2)]
@@ -183,7 +183,7 @@ def test_an_answer_that_nobody_reads_and_a_game_that_lasts(tmp_path, monkeypatch
     """The first is given up, and the second has as much time as it likes."""
     monkeypatch.setattr(connections, "HEAD_SECONDS", 3.0)
     monkeypatch.setattr(connections, "SEND_SECONDS", 3.0)
-    monkeypatch.setattr(Library, "list", lambda _: {"runs": os.urandom(20_000_000).hex()})
+    monkeypatch.setattr(Library, "list_runs", lambda _: {"runs": os.urandom(20_000_000).hex()})
     with serving(tmp_path) as served, connect(
         f"ws://127.0.0.1:{served.port}/game?run=package&agent=club", origin=served.url
     ) as game:  # fmt: skip
@@ -227,11 +227,11 @@ def test_descriptors_that_run_out_cost_one_line(tmp_path):
         with contextlib.ExitStack() as stack:
             for _ in range(120):
                 stack.enter_context(socket.create_connection(("127.0.0.1", port)))
-            assert wait_until(lambda: "cannot be accepted" in words.read_text())
+            assert wait_until(lambda: "cannot accept a connection" in words.read_text())
             time.sleep(3)  # in which it tries again
         assert httpx.get(f"{url}/api/runs", timeout=100).json() == {"runs": []}
         told = [line for line in words.read_text().splitlines() if "press Ctrl-C" not in line]
-        assert len([line for line in told if "cannot be accepted" in line]) == 1
+        assert len([line for line in told if "cannot accept a connection" in line]) == 1
         assert len(told) <= 3, told
         process.terminate()
         assert process.wait(timeout=100) == 0

@@ -252,7 +252,7 @@ def test_what_cannot_be_is_refused_in_a_sentence():
         ({"observation": "field", "maxpool": False}, "maxpool changes only"),
         ({"frameskip": 5, "max_frameskip": 2}, "max_frameskip to be at least frameskip, 5, got 2"),
         ({"img_height": 42, "img_width": 40}, "not to divide 210 and 160, got 42 and 40"),
-        ({"num_envs": 2.5}, "make_vec: expected num_envs"),
+        ({"num_envs": 2.5}, "make_vec: num_envs must be"),
         ({"num_env": 2}, "make_vec: .+ did you mean num_envs"),
     ],
 )

@@ -62,7 +62,9 @@ def make_lines(path, updates):
 
 
 def test_the_list_and_the_run_say_where_it_stands(run, ask):
-    told = ask("/api/runs/fast").json()
+    answer = ask("/api/runs/fast")
+    assert "set-cookie" not in answer.headers, "there is no token here"
+    told = answer.json()
     (listed,) = ask("/api/runs").json()["runs"]
     assert listed == {"id": "fast"} | json.loads(json.dumps(Record.read(run.path).to_dict()))
     assert listed.items() <= told.items()
@@ -98,19 +100,21 @@ def test_a_live_run_like_the_recorded_ones_says_how_long_it_takes_to_the_win(tmp
             run.metrics.append(row | {"timing": seconds if update > 1 else {}})
         paths.append(run)
     shelf = Library(tmp_path)
-    assert shelf.tell("like")["seconds_to_win"] is None, "nobody trains it"
+    assert shelf.describe("like")["seconds_to_win"] is None, "nobody trains it"
     with paths[0].lock(), paths[1].lock():
-        assert shelf.tell("like")["seconds_to_win"] == pytest.approx(steps_left(3.0) / 1000)
-        assert shelf.tell("other")["seconds_to_win"] is None
+        assert shelf.describe("like")["seconds_to_win"] == pytest.approx(steps_left(3.0) / 1000)
+        assert shelf.describe("other")["seconds_to_win"] is None
 
 
 def test_long_runs_are_thinned_keep_their_last_line_and_have_no_odd_numbers(tmp_path):
     run = make_lines(tmp_path / "run", range(1, 10_001))
-    told = Library(tmp_path).tell("run")["columns"]["update"]
+    told = Library(tmp_path).describe("run")["columns"]["update"]
     assert told == list(range(10, 10_001, 10)), "a thousand rows"
     odd = {"entropy": None}, {"steps": 10**100}, {"loss": True}, {"x": "text"}
     run.metrics.append(*({"update": 10_001 + n} | more for n, more in enumerate(odd)))
-    last = {name: column[-1] for name, column in Library(tmp_path).tell("run")["columns"].items()}
+    last = {
+        name: column[-1] for name, column in Library(tmp_path).describe("run")["columns"].items()
+    }
     assert (last["update"], last["entropy"]) == (10_001, None)
 
 
@@ -119,7 +123,7 @@ def test_of_many_runs_each_has_fewer_rows(tmp_path, monkeypatch):
     for name in "abcd":
         make_lines(tmp_path / name, range(1, 2001))
     for in_all, wanted in ((10_000, 250), (40, 20)):
-        monkeypatch.setattr(library, "ROWS_IN_ALL", in_all)
+        monkeypatch.setattr(library, "TOTAL_ROWS", in_all)
         monkeypatch.setattr(library, "MAX_ROWS", 1000 if wanted == 250 else 40)
         told = Library(tmp_path).compare("a,b,c,d")["runs"]
         assert {len(each["columns"]["update"]) for each in told} == {wanted}

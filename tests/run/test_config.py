@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from pixelpong.config import OPTIONS, Config, differences
+from pixelpong.config import BUDGET, OPTIONS, Config, differences
 from pixelpong.config.options import Options
 from pixelpong.config.presets import combine, load_preset, preset_names, read_toml
 from pixelpong.errors import ConfigError
@@ -61,12 +61,12 @@ HUGE = [10**400, -(10**400), 1 << 20_000, ["x" * 10_000], DEEP]
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_a_value_out_of_range_says_what_was_expected_and_what_was_got(name):
+def test_a_value_out_of_range_is_told_with_those_that_are_in_it(name):
     wrong = wrong_values(OPTIONS[name])
     for number, value in enumerate([*wrong, *HUGE]):
-        with pytest.raises(ConfigError, match=f"^here: expected {name} to be .*, got ") as caught:
+        with pytest.raises(ConfigError, match=f"^here: {name} must be .*, not ") as caught:
             Config().updated({name: value}, "here")
-        assert number >= len(wrong) or f"got {value!r}" in str(caught.value)
+        assert number >= len(wrong) or f", not {value!r}" in str(caught.value)
         assert (len(str(caught.value)) < 500, caught.value.exit_code) == (True, 2)
 
 
@@ -77,7 +77,7 @@ def test_numpys_numbers_are_numbers_and_become_pythons():
 
 
 def test_a_bound_of_the_machine_is_named_if_that_is_what_is_exceeded():
-    with pytest.raises(ConfigError, match="at least 0 and less than 9,007,199,254,740,992, got 90"):
+    with pytest.raises(ConfigError, match="at least 0 and less than 9,007,199,254,740,992, not 90"):
         Config().updated({"seed": 2**53}, "here")
 
 
@@ -85,6 +85,25 @@ def test_a_bound_of_the_machine_is_named_if_that_is_what_is_exceeded():
 def test_whole_numbers_may_be_written_as_the_field_does(text):
     assert OPTIONS["total_timesteps"].read(text) == 2_500_000
     assert type(Config().updated({"updates": 1e3}, "here").updates) is int
+
+
+@pytest.mark.parametrize(
+    ("given", "budget"),
+    [
+        ({}, (100, None, None, 18.0)),
+        ({"episodes": 5000}, (None, 5000, None, 18.0)),
+        ({"updates": 7, "total_timesteps": 9}, (7, None, 9, 18.0)),
+        ({"until_return": 20.0}, (100, None, None, 20.0)),
+        ({"until_return": None}, (100, None, None, None)),
+        ({"updates": None}, (None, None, None, 18.0)),
+        ({"episodes": 3, "until_return": None}, (None, 3, None, None)),
+    ],
+)
+def test_a_new_count_replaces_all_counts_and_a_new_target_the_target_alone(given, budget):
+    old = Config(updates=100, until_return=18.0, seed=5)
+    new = old.with_budget(given)
+    assert tuple(getattr(new, name) for name in BUDGET) == budget
+    assert new.seed == 5
 
 
 LAYERS = [  # preset, file, command line

@@ -193,7 +193,7 @@ def test_a_file_that_is_too_large_for_an_agent_is_not_read(tmp_path):
     path = tmp_path / "agent"
     with path.open("wb") as file:
         file.truncate(1 << 42)
-    with within_limits(path), pytest.raises(CheckpointError, match="more than 58720256 b"):
+    with within_limits(path), pytest.raises(CheckpointError, match="more than 58,720,256 b"):
         Agent.read(path)
 
 
@@ -209,7 +209,7 @@ ROWS = "invalid rows"
 FORGED = [  # what its card says, what its arrays are, why it is refused
     ({"shape": [32358, 20_000, 2]}, {}, "its first layer is too large"),
     ({"algorithm": "reinforce"}, {}, ROWS),  # the kernels would read beyond its arrays' ends
-    ({"more": "x" * (1 << 20)}, {}, "its card has more than 1048576 bytes"),
+    ({"more": "x" * (1 << 20)}, {}, "its metadata has more than 1,048,576 bytes"),
     ({}, {"rows": np.array([0, 1, 2, -1], np.int16)}, ROWS),  # NumPy takes -1 for the last one
     ({}, {"rows": np.uint16([0, 1, 2, 65535])}, ROWS),
     ({}, squeezed(b"no stream"), ROWS),

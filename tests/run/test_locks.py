@@ -36,7 +36,7 @@ def test_on_a_disk_without_locks_a_training_goes_on_with_a_true_warning(
     monkeypatch.setattr(fcntl, "flock", flock)
     train(run)
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"warning: the disk of {run.path} has no locks: nothing keeps a second")
+    assert line.startswith(f"warning: the disk of {run.path} does not support locks, so nothing")
     assert Record.read(run.path).state == "stopped"
     assert same_training(run, plain) == []
 
@@ -73,7 +73,7 @@ def test_a_child_that_was_forked_neither_keeps_the_lock_nor_frees_it(make_run, e
             if child == 0:
                 os.close(theirs)
                 if ends_early:
-                    with pytest.raises(RunError, match="not this copy of it"):
+                    with pytest.raises(RunError, match="this fork of it cannot"):
                         events.close()
                 else:
                     os.read(ours, 1)  # until the parent ends, or closes its end
@@ -147,7 +147,7 @@ GONE = {
 @pytest.mark.parametrize("what", GONE)
 def test_a_training_whose_run_is_deleted_ends_and_makes_nothing_anew(make_run, what):
     run, before = make_run(updates=9), {}
-    with pytest.raises(RunError, match="is gone; if the run was deleted, train again") as caught:
+    with pytest.raises(RunError, match="no longer exists; if the run was deleted") as caught:
         for event in training(run):
             if isinstance(event, Updated):
                 assert event.progress.update == 1, "not one update more"
@@ -171,5 +171,5 @@ def test_without_its_folder_of_agents_a_training_goes_on_and_does_not_make_it_an
             shutil.rmtree(run.agents.folder)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2
-    assert all("agents is gone" in it and "continues without it" in it for it in lines)
+    assert all("agents no longer exists" in it and "continues without it" in it for it in lines)
     assert (run.agents.folder.exists(), run.checkpoints.load_latest().update) == (False, 3)

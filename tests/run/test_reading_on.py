@@ -14,7 +14,7 @@ from toys import toy_evaluation
 from pixelpong.run import lines, record
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.record import Record
-from pixelpong.run.table import Rows, Table
+from pixelpong.run.table import Table
 
 
 @pytest.fixture
@@ -168,8 +168,8 @@ def test_readers_at_once_read_each_line_once(run):
 def test_what_was_not_read_for_long_is_forgotten(make_run, monkeypatch):
     monkeypatch.setattr(record, "MAX_RUNS", 2)
     monkeypatch.setattr(record, "MAX_ROWS", 5)
-    known = record._Known()
-    monkeypatch.setattr(record, "_known", known)
+    cache = record.RecordCache()
+    monkeypatch.setattr(record, "_cache", cache)
     runs = [make_run(f"run {number}") for number in range(4)]
     for run in runs:
         run.metrics.append(*map(line, (1, 2)))
@@ -177,21 +177,22 @@ def test_what_was_not_read_for_long_is_forgotten(make_run, monkeypatch):
     assert Record.read(runs[0].path) is first
     for run in runs[1:]:
         Record.read(run.path)
-    assert len(known) == 2
+    assert len(cache) == 2
     assert Record.read(runs[0].path) is not first
     runs[0].metrics.append(*map(line, range(3, 9)))
     for _ in range(2):
         assert Record.read(runs[0].path).update == 8
-    assert len(known) == 1, "many rows of one run are enough"
+    assert len(cache) == 1, "many rows of one run are enough"
 
 
 def test_a_table_is_what_its_rows_are():
     table = Table()
-    assert (len(Rows(table)), Rows(table).to_lists(), list(Rows(table))) == (0, {}, [])
+    empty = table.rows()
+    assert (len(empty), empty.to_lists(), list(empty)) == (0, {}, [])
     rows = [{"a": 1, "b": 2}, {"a": 2, "b": 0.5, "c": 7}, {"a": 10**12, "c": None}]
     table.add(rows[:1])
     table.add(rows[1:])
-    found = Rows(table)
+    found = table.rows()
     assert found.to_lists() == {"a": [1, 2, 10**12], "b": [2, 0.5, None], "c": [None, 7, None]}
     assert list(found) == [{"a": 1, "b": 2, "c": None}, rows[1], {**rows[2], "b": None}]
     kinds = {name: found.column(name).dtype.kind for name in found.names()}

@@ -39,7 +39,7 @@ def test_a_record_is_the_lines_of_the_files(toy_runs, mode):
         assert told[name] == last[name]
     assert told["training_seconds"] == last["timing"]["training_seconds"] <= told["total_seconds"]
     assert told["greedy"] == found.greedy.in_short()
-    assert found.greedy.found in found.verdict
+    assert found.greedy.mean_in_words in found.summary
     json.dumps(told, allow_nan=False)
 
 
@@ -56,18 +56,18 @@ def trained(make_run) -> RunDirectory:
 def test_a_run_is_training_stopped_or_interrupted(trained, make_run):
     found = Record.read(trained.path)
     assert (found.state, found.update, found.steps > 0) == ("stopped", 3, True)
-    assert found.verdict.startswith("budget spent at update 3")
+    assert found.summary.startswith("budget spent at update 3")
     assert found.bytes == sum(p.stat().st_size for p in trained.path.rglob("*") if p.is_file())
     with trained.lock():
         found = Record.read(trained.path)
-        assert (found.state, found.verdict[:18]) == ("training", "training, update 3")
+        assert (found.state, found.summary[:18]) == ("training", "training, update 3")
     with_updates(trained, 9).write_config(3)
     for run, update in ((trained, 3), (make_run("new"), 0)):
         found = Record.read(run.path)
         assert (found.state, found.update) == ("interrupted", update)
 
 
-def test_a_run_with_a_verdict_above_its_target_has_won_and_has_won_for_good(trained):
+def test_a_run_that_passed_the_test_of_its_target_has_won_and_has_won_for_good(trained):
     config = trained.config.updated({"until_return": 18.0, "updates": 3}, "test")
     trained.with_config(config).write_config(3)
     for mean, is_won, words in ((18.2, False, "not won: "), (18.6, True, "won: ")):
@@ -76,8 +76,10 @@ def test_a_run_with_a_verdict_above_its_target_has_won_and_has_won_for_good(trai
         assert found.state == ("won" if is_won else "stopped")
         assert found.greedy.mean_return == found.best_known == mean
         said = f"greedy return +{mean:.2f} (+{mean - 0.5:.2f} to +{mean + 0.5:.2f}) over 200 games"
-        assert found.verdict.startswith(words)
-        assert said + ", target +18.0" in found.verdict
+        assert found.summary.startswith(words)
+        assert said + ", target +18.0" in found.summary
+        reached = [found.has_reached(target) for target in (17.0, 18.0, 18.1, None)]
+        assert reached == [is_won, is_won, False, False]
     trained.evaluations.append(toy_evaluation(4, 3.0))  # a longer training finds it
     assert Record.read(trained.path).state == "won"
 
@@ -111,7 +113,7 @@ def test_damage_anywhere_is_a_row_of_the_list_and_never_an_error(trained):
             (trained.path / name).write_bytes(content)
             found = Record.read(trained.path)
             assert (found.state == "damaged") == (name == "config.json")
-            assert ("which another version wrote" in found.problem) == (b": 9}" in content)
+            assert ("another version wrote it (format 9)" in found.problem) == (b": 9}" in content)
             lines = describe_runs({"runs": [found.to_dict()], "sweeps": []}).split("\n")
             assert all(line.isprintable() and len(line) <= 80 for line in lines)
             json.dumps(found.to_dict(), allow_nan=False)

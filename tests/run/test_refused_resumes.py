@@ -12,7 +12,8 @@ from toys import toy_evaluation, with_updates
 
 import pixelpong
 from pixelpong import learners
-from pixelpong.errors import PixelpongError
+from pixelpong.errors import ConfigError, PixelpongError
+from pixelpong.faces.training import _require_work_left
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.record import Record
@@ -43,11 +44,11 @@ def check_refusal(run: RunDirectory, resume, says: str) -> None:
 
 
 CHANGES = [
-    ({"seed": 9}, "was begun with --seed 0, not 9; leave it out, or train a new run with it."),
-    ({"hidden": 50}, "was begun with --hidden 8, not 50; leave"),
-    ({"dtype": "float64"}, "was begun with --dtype float32, not float64; leave"),
-    ({"seed": 1, "hidden": 9}, "was begun with --seed 0, not 1, --hidden 8, not 9; leave"),
-    ({"algorithm": {"classic": "ppo", "fast": "reinforce"}}, "was begun with --algorithm "),
+    ({"seed": 9}, "was started with --seed 0, not 9; leave the option out, or train a new run."),
+    ({"hidden": 50}, "was started with --hidden 8, not 50; leave"),
+    ({"dtype": "float64"}, "was started with --dtype float32, not float64; leave"),
+    ({"seed": 1, "hidden": 9}, "was started with --seed 0, not 1, --hidden 8, not 9; leave"),
+    ({"algorithm": {"classic": "ppo", "fast": "reinforce"}}, "was started with --algorithm "),
     ({"opponent": "slef"}, "slef is not a run, an agent or an agent's file; did you mean self?"),
     ({"opponent": "damaged.safetensors"}, "cannot use the agent in damaged"),
 ]
@@ -73,10 +74,21 @@ def resume(run: RunDirectory) -> None:
 def test_a_run_whose_checkpoints_cannot_be_used(run, capsys):
     for update in run.checkpoints.updates():
         run.checkpoints.path(update).write_bytes(b"damaged")
-    check_refusal(run, lambda: resume(run), "no sound checkpoint")
+    check_refusal(run, lambda: resume(run), "None of the checkpoints in ")
     for update in run.checkpoints.updates():
         run.checkpoints.path(update).unlink()
-    check_refusal(run, lambda: resume(run), "none at all")
+    check_refusal(run, lambda: resume(run), "There are no checkpoints in ")
+
+
+def test_what_a_kill_in_the_last_evaluation_left_is_done_without_a_new_budget_only(make_run):
+    """The old budget is spent in both cases."""
+    run = make_run("killed", updates=2)
+    train(run)
+    config = run.config.updated({"until_return": 20.0, "updates": 2}, "test")
+    run.with_config(config).write_config(2)
+    _require_work_left(RunDirectory(run.path), config, has_new_budget=False)
+    with pytest.raises(ConfigError, match="Nothing is left to train"):
+        _require_work_left(RunDirectory(run.path), config, has_new_budget=True)
 
 
 def test_libraries_that_draw_other_numbers(run, monkeypatch):

@@ -99,7 +99,7 @@ def test_a_run_of_which_anything_is_left_never_starts_over(tmp_path, toy_runs):
 
         before = contents(run.path)
         assert len(before) > 1
-        with pytest.raises(CheckpointError, match="none at all"):
+        with pytest.raises(CheckpointError, match="There are no checkpoints in"):
             train(with_updates(run, 99))
         assert contents(run.path) == before
 

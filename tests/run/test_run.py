@@ -76,7 +76,7 @@ def test_a_name_that_a_command_would_take_for_something_else_is_refused():
     words = (*SHIPPED, *SCRIPTS, BUILTIN, PACKAGE, LATEST)
     odd = ("", ".", "..", "a/b", "-x", "a@3", "a\nb", "a\x1bb", "sweep-009", "a.safetensors")
     for name in (*words, *odd):
-        with pytest.raises(ConfigError, match="cannot be the name of a run") as caught:
+        with pytest.raises(ConfigError, match="A run cannot be called") as caught:
             require_new_name(name)
         assert str(caught.value).isprintable(), name
     for name in ("fast-001", "my run", "größe", "sweep-wide", "club-2", "x" * 300, ".a", "a.b"):

@@ -70,7 +70,7 @@ def tell_all(folder: Path) -> None:
     """Read all that a run shows, as the faces do; an error is one of ours, of one line."""
     library = Library(folder)
     looks = [
-        library.list, lambda: library.tell("odd"), lambda: library.compare("odd,sound"),
+        library.list_runs, lambda: library.describe("odd"), lambda: library.compare("odd,sound"),
         Record.read(folder / "odd").returns, lambda: RunDirectory(folder / "odd"),
         lambda: Agents.of_run(RunDirectory(folder / "odd")).load("latest"),
         lambda: Agents.of_run(RunDirectory(folder / "odd")).load("10"),
@@ -130,7 +130,7 @@ def test_nothing_is_written_through_a_link(folder, tmp_path, name):
     path.unlink(missing_ok=True)
     path.symlink_to(outside)
     before = contents(tmp_path)
-    with pytest.raises(RunError, match=f"cannot write to .*{name}: it is a link; put the file"):
+    with pytest.raises(RunError, match=f"cannot write to .*{name}: it is a link; replace it"):
         train(with_updates(RunDirectory(folder / "odd"), 13))
     assert contents(tmp_path) == before
     assert path.is_symlink()
@@ -173,7 +173,7 @@ def test_the_files_of_another_run_are_never_removed_through_a_link(make_run, tmp
     shutil.rmtree(run.path / name)
     (run.path / name).symlink_to(other.path / name)
     before = contents(tmp_path)
-    with pytest.raises(CheckpointError, match="link to a folder with files of another run"):
+    with pytest.raises(CheckpointError, match="is a link to files of another run"):
         train(with_updates(RunDirectory(run.path), 4))
     assert contents(tmp_path) == before
 
@@ -197,7 +197,7 @@ def test_what_a_run_says_of_its_machine_is_printed_on_one_line_without_escapes(f
     rewrite_config(path, versions={"numpy": ESCAPES, "python": "9"}, machine={"processor": ESCAPES})
     RunDirectory(path).warn_of_other_machine()
     (line,) = capsys.readouterr().err.splitlines()
-    assert "started elsewhere (python 9 → 3." in line
+    assert "started on a different system (python 9 → 3." in line
     assert (line.isprintable(), len(line) < 1000) == (True, True)
 
 
@@ -251,8 +251,8 @@ def test_a_checkpoint_of_another_run_is_refused_for_that_and_the_one_before_is_u
     run.checkpoints.path(4).write_bytes(content)
     train(with_updates(RunDirectory(run.path), 4))
     first, second = capsys.readouterr().err.splitlines()
-    assert "it is of another run, with another seed or other options; trying another" in first
-    assert "000004.safetensors is of another run; it is now 000004.safetensors.of" in second
+    assert "it belongs to another run, with another seed or other options; trying another" in first
+    assert "belongs to another run; it was renamed to 000004.safetensors.of" in second
     assert same_training(run, plain) == []
     assert (run.checkpoints.folder / "000004.safetensors.of-another-run").read_bytes() == content
 

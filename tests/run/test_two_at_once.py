@@ -108,7 +108,7 @@ def test_everything_can_be_read_while_a_training_writes(tmp_path, training, caps
         assert run.checkpoints.load_latest().update >= len(updates) - 1
         for update in run.agents.updates()[-2:]:
             assert Agent.read(run.agents.path(update)).about["update"] == update
-        assert library.tell("run")["update"] >= len(updates) - 1
+        assert library.describe("run")["update"] >= len(updates) - 1
         assert main(["runs", str(run.path), "--json"]) == 0
         out, err = capsys.readouterr()
         assert err == ""

@@ -69,7 +69,7 @@ def load(store: CheckpointStore) -> str:
     try:
         return describe(store.load_latest())
     except CheckpointError as error:
-        return "none" if "none at all" in str(error) else str(error)
+        return "none" if "There are no checkpoints" in str(error) else str(error)
 
 
 def save_in_child(store: CheckpointStore, new: Checkpoint, arguments: list[str], log: Path):

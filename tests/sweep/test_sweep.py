@@ -153,7 +153,7 @@ def test_a_folder_that_holds_something_is_left_alone_and_one_process_carries_it_
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "mine").write_text("precious")
     words = ["sweep", "--seeds", "0", "--engine", "serial", "--out"]
-    assert "s exists; choose another name" in call(*words, "s")[2]
+    assert "s already exists; choose another name" in call(*words, "s")[2]
     assert os.listdir(tmp_path / "s") == ["mine"]
     with lock_folder(create_sweep(tmp_path / "old", configs_of(0))):
         _, _, err = call("sweep", "old", "--engine", "serial")

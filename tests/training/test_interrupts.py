@@ -17,7 +17,7 @@ pytestmark = promise("signals")
 COMMAND = """
 import atexit, os, sys, types
 import pixelpong.faces
-from pixelpong.interrupts import stop_on_signals
+from pixelpong.faces.interrupts import stop_on_signals
 
 def send():
     os.kill(os.getpid(), {number})

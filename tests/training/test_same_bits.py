@@ -219,7 +219,7 @@ def test_a_disturbed_command_leaves_nothing_behind_and_resumes_to_the_same_bits(
         assert driver.wait() == code, driver.said()
         lines = driver.said().splitlines()
         if accident == "memory":  # a library's native code says more before ours
-            assert lines.pop().startswith("pixelpong: error: The system refused: ")
+            assert lines.pop().startswith("pixelpong: error: The system reported an error: ")
         assert accident == "memory" or len(lines) <= 1
         assert accident in ("SIGKILL", "raylet") or driver.leaves() == []
         last, again = max((line["update"] for line in run.metrics.read()), default=0), saved(run)

@@ -99,7 +99,7 @@ def test_the_budget_that_is_reached_first_ends_the_training():
 
 def test_a_training_whose_run_is_deleted_does_not_claim_to_be_saved(make_run):
     run = make_run(updates=4)
-    with pytest.raises(RunError, match=r"run is gone; if the run was deleted, train again"):
+    with pytest.raises(RunError, match="run no longer exists; if the run was deleted"):
         for event in training(run):
             if isinstance(event, Updated) and event.progress.update == 2:
                 shutil.rmtree(run.path)
@@ -110,7 +110,7 @@ def test_a_configuration_that_does_not_fit_is_never_written(make_run):
     run = make_run(updates=2)
     train(run)
     before = (run.path / "config.json").read_bytes()
-    with pytest.raises(ConfigError, match="was begun with --hidden 20, not 21; leave it out"):
+    with pytest.raises(ConfigError, match="was started with --hidden 20, not 21; leave"):
         train(run.with_config(run.config.updated({"hidden": 21}, "test")))
     assert (run.path / "config.json").read_bytes() == before
     changed = run.with_config(run.config.updated({"learning_rate": 0.1, "updates": 3}, "test"))

@@ -22,7 +22,7 @@ import pixelpong.errors
 from pixelpong.config import OPTIONS, require_used
 from pixelpong.config.presets import load_preset
 from pixelpong.faces import cli
-from pixelpong.faces.page import server
+from pixelpong.faces.page import View, server
 from pixelpong.faces.page.library import Library
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
@@ -216,10 +216,11 @@ def run_shown(call, reader, tmp_path, monkeypatch) -> Iterator[list[str]]:
     """Run commands as they are shown, shortened; collects the pages that were opened."""
     opened: list[str] = []
 
-    def serve(runs_dir, host, port, opens_browser, view="", agent=(None, "best"), **how):
-        library = Library(runs_dir, agent[0])
-        library.load_agent(library.id_of(agent[0]), agent[1])
-        opened.append(view or "list")
+    def serve(runs_dir, host, port, opens_browser, view=None, **how):
+        view = view or View("list")
+        library = Library(runs_dir, view.path)
+        library.load_agent(library.id_of(view.path), view.agent)
+        opened.append(view.name)
 
     monkeypatch.setattr(server, "serve", serve)
     monkeypatch.setattr(jobs, "LocalTrainer", InThisProcess)

@@ -2,39 +2,40 @@
 
 Each training option is a field of `Config`, from which the command line and the TOML format are
 generated: ``batch_size`` here is ``--batch-size`` as a flag and ``batch_size = 10`` in a file. The
-types contain the bounds, as in `pixelpong.schema`. For presets and files see `config.presets`, for
-the options of single commands `faces.cli`.
+types contain the bounds, as in `pixelpong.schema`. Presets and files are in `config.presets`, the
+options of single commands in `faces.api`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import reprlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from pixelpong.config.protocols import FrameLimit, FrameSkip, Name, Protocol, find_protocol
-from pixelpong.errors import ConfigError, did_you_mean, expected
+from pixelpong.errors import ConfigError, did_you_mean, list_words, must_be, unknown
 from pixelpong.schema import Count, Meta, Number, Positive, Share, Weight, convert
 
-COMMAND_LINE = "command line"  # errors spell options of this origin as flags
-NONE = "none"  # a budget that is not set, where there is no None: in a file, or as a word
+COMMAND_LINE = "command line"  # errors spell options from there as flags
+NONE = "none"  # no limit, where None cannot be written: in a file, or on the command line
 
-_KINDS = {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}
+_TYPE_NAMES = {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option, as the command line, the documentation and the checks use it."""
+    """One option, for the command line, the documentation and the checks."""
 
     name: str
     type: Any
     default: Any
     help: str = ""
     source: str = ""  # of the default
-    section: str = ""  # of `pixelpong.config.Config`; "" for `Config` itself
+    section: str = ""  # of `Config`; "" before the first section, and for an option of a command
     short: str = ""  # a letter with a hyphen
+    is_advanced: bool = False  # shown by ``--help-all`` only
 
     @property
     def flag(self) -> str:
@@ -43,18 +44,18 @@ class Option:
 
     @property
     def is_free(self) -> bool:
-        """Whether a resumed run may change it, as it changes no parameters after N updates."""
+        """Whether a resumed run may change it, because the result stays the same."""
         return self.name == "preset" or self.section in ("budget", "schedule", "engine")
 
     @property
     def _values(self) -> Any:
         """The type without None."""
-        kinds = get_args(self.type)
-        return kinds[0] if type(None) in kinds else self.type
+        members = get_args(self.type)
+        return members[0] if type(None) in members else self.type
 
     @property
-    def kind(self) -> type:
-        """The type of a value, without None and without its bounds."""
+    def base_type(self) -> type:
+        """The type of a value, without None and without bounds."""
         return str if self.choices else getattr(self._values, "__origin__", self._values)
 
     @property
@@ -70,19 +71,22 @@ class Option:
     def describe_values(self, got: object = None) -> str:
         """The values that it accepts, in words.
 
-        The bound `lt`, a limit of the machine, is left out unless it is what `got` exceeds.
+        The bound `lt`, a limit of the machine, is only named if `got` exceeds it.
 
         >>> Option("x", Literal["left", "right"] | None, None).describe_values()
-        'one of left, right'
+        'left or right'
         """
         if self.choices:
-            return "one of " + ", ".join(self.choices)
-        words = _KINDS.get(self.kind, "a path")
-        for it in getattr(self._values, "__metadata__", ()):
-            words += f" of at least {it.ge}" if it.le is None else f" from {it.ge} to {it.le}"
-            if it.lt is not None and isinstance(got, int | float) and got >= it.lt:
-                words += f" and less than {it.lt:,}"
-        return words + (f", or {NONE}" if self.can_be_none else "")
+            return list_words(self.choices, "or")
+        words = _TYPE_NAMES.get(self.base_type, "a path")
+        for bound in getattr(self._values, "__metadata__", ()):
+            if bound.le is None:
+                words += f" of at least {bound.ge}"
+            else:
+                words += f" from {bound.ge} to {bound.le}"
+            if bound.lt is not None and isinstance(got, int | float) and got >= bound.lt:
+                words += f" and less than {bound.lt:,}"
+        return f"{words} or {NONE}" if self.can_be_none else words
 
     def read(self, text: str) -> Any:
         """Read a value from the command line; a whole number may be written as 1e6.
@@ -90,37 +94,49 @@ class Option:
         >>> OPTIONS["total_timesteps"].read("2.5e6")
         2500000
         """
-        for kind in (self.kind, float) if self.kind is int else (self.kind,):
+        parsers: list[Callable[[str], Any]] = [self.base_type]
+        if self.base_type is int:
+            parsers.append(float)
+        for parse in parsers:
             with contextlib.suppress(ValueError):
-                return self.check(kind(text), COMMAND_LINE)
+                return self.check(parse(text), COMMAND_LINE)
         return self.check(text, COMMAND_LINE)
 
     def check(self, value: Any, origin: str) -> Any:
         """Convert `value`, which comes from `origin`, to the option's type, or refuse it."""
-        plain = value.item() if hasattr(value, "item") else value  # NumPy's numbers have it
+        plain = _as_python(value)
         if self.can_be_none and isinstance(plain, str) and plain.lower() == NONE:
             return None
-        if self.kind is int and isinstance(plain, float) and plain.is_integer():
+        if self.base_type is int and isinstance(plain, float) and plain.is_integer():
             plain = int(plain)  # such as 1e6
         try:
             return convert(plain, self.type)
         except ValueError:
-            spelled = self.flag if origin == COMMAND_LINE else self.name
-            otherwise = ""
-            if isinstance(value, list):
-                otherwise = "give one value, or the list to `pixelpong sweep`"
-            try:
-                got = reprlib.repr(value)
-            except ValueError:
-                got = "a number of more than 4,300 digits"
-            advice = did_you_mean(got.strip("'"), self.choices, otherwise)
-            what = expected(f"{spelled} to be {self.describe_values(plain)}", got, advice)
-            raise ConfigError(f"{origin}: {what}") from None
+            raise ConfigError(self._describe_error(value, origin)) from None
+
+    def _describe_error(self, value: Any, origin: str) -> str:
+        try:
+            got = reprlib.repr(value)
+        except ValueError:
+            got = "a number of more than 4,300 digits"
+        advice = ""
+        if isinstance(value, list):
+            advice = "give one value, or use the list in a sweep"
+        advice = did_you_mean(got.strip("'"), self.choices, advice)
+        allowed = self.describe_values(_as_python(value))
+        if origin == COMMAND_LINE:
+            return must_be(self.flag, allowed, got, advice)
+        return f"{origin}: {must_be(self.name, allowed, got, advice)}"
 
 
-def option(default: Any, help: str, **facts: Any) -> Any:
-    """One option as a field of a dataclass; `facts` are other fields of `Option`."""
-    return field(default=default, metadata={"help": help, **facts})
+def _as_python(value: Any) -> Any:
+    """A number of NumPy as one of Python's; any other value as it is."""
+    return value.item() if hasattr(value, "item") else value
+
+
+def option(default: Any, text: str, **facts: Any) -> Any:
+    """One option as a field of a dataclass; `text` is its help, `facts` are fields of `Option`."""
+    return field(default=default, metadata={"help": text, **facts})
 
 
 @dataclass(frozen=True)
@@ -137,16 +153,16 @@ class Config:
 
     environment: Name = option(
         "ALE/Pong-v5",
-        "Protocol, by the name under which results are published.",
+        "Protocol: the rules of the game, by the name used in publications.",
         section="environment",
     )
-    frame_skip: FrameSkip | None = option(None, "Frames per step; by default the protocol's own.")
+    frame_skip: FrameSkip | None = option(None, "Frames per step; by default the protocol's.")
     sticky: Share | None = option(
         None,
-        "Probability that a frame repeats the previous action; by default the protocol's own.",
+        "Probability that a frame repeats the previous action; by default the protocol's.",
     )
     max_frames: FrameLimit | None = option(
-        None, "Frames after which an episode is cut off; by default the protocol's own."
+        None, "Frames after which an episode is cut off; by default the protocol's."
     )
 
     hidden: Annotated[int, Meta(ge=1, le=65536)] = option(
@@ -198,23 +214,23 @@ class Config:
     restart_after: Count = option(
         0,
         "Start again with new parameters if, after this many steps, the share of points won is "
-        "below --anneal-from; 0 is never.",
+        "below --anneal-from. 0 means never.",
     )
     anneal_steps: Count = option(
         0,
-        "Steps over which the learning rate and the entropy bonus fall to 0; if 0, they follow the "
-        "share of points lost.",
+        "Steps over which the learning rate and the entropy bonus fall to 0; with 0, they follow "
+        "the share of points lost.",
     )
     opponent: str = option(
         "builtin",
-        "Opponent: builtin (the game's own), self, half (each in half of the games), or an agent: "
-        "a run or a file.",
+        "Opponent: builtin (the game's own), self, half (builtin in half of the games, self in the "
+        "others), or an agent: a run or a file.",
     )
 
     updates: Positive | None = option(
         None,
-        "Stop after this many updates. A count of updates, episodes or steps replaces the "
-        "preset's counts; the target return stays.",
+        "Stop after this many updates. A limit on updates, episodes or steps replaces the "
+        "preset's limits on these; the target return stays.",
         section="budget",
     )
     episodes: Positive | None = option(None, "Stop at the update that reaches this many episodes.")
@@ -223,24 +239,24 @@ class Config:
     )
     until_return: Annotated[float, Meta(ge=-21, le=21)] | None = option(
         None,
-        "Stop when an evaluation confirms this mean return of greedy play; none for no target.",
+        "Stop when an evaluation confirms this mean return of greedy play; none means no target.",
     )
 
     save_every: Positive = option(10, "Updates between checkpoints.", section="schedule")
     save_agent_every: Count = option(
-        10, "Updates between the first saved agents; later gaps are longer. 0 is never."
+        10, "Updates between the first saved agents; later gaps are longer. 0 means never."
     )
-    evaluate_every: Count = option(0, "Updates between evaluations; 0 is never.")
+    evaluate_every: Count = option(0, "Updates between evaluations. 0 means never.")
     evaluate_episodes: Positive = option(10, "Greedy episodes in each evaluation.")
 
     engine: Literal["serial", "threads", "ray"] = option(
         "threads",
-        "How episodes are played: one by one, in one thread per worker, or by Ray.",
+        "How episodes are played: one at a time, in one thread per worker, or by Ray.",
         section="engine",
     )
     workers: Number | None = option(None, "Workers; by default one per core.")
     worker_timeout: Annotated[float, Meta(ge=0.1, le=86400)] = option(
-        60.0, "Seconds that a Ray worker may take for an item before it is replaced."
+        60.0, "Seconds that a Ray worker may take for one item before it is replaced."
     )
     ray_address: str | None = option(
         None, "Ray cluster to use, auto or HOST:PORT; by default a new local one."
@@ -248,32 +264,32 @@ class Config:
     ray_mode: Literal["actors", "tasks"] = option(
         "actors", "Ray's workers: actors (one per node, with threads) or tasks (one per core)."
     )
-    verbose: bool = option(False, "Also print one line per point, per episode and per batch.")
+    verbose: bool = option(False, "Also print a line for each point, episode and batch.")
 
     @property
     def protocol(self) -> Protocol:
         """The rules of the game in effect."""
         return find_protocol(self.environment, self.frame_skip, self.sticky, self.max_frames)
 
-    def spent(self, stand: Any) -> dict[str, float]:
-        """The used share of each counted budget that is set; `stand` has the counts."""
+    def spent(self, progress: Any) -> dict[str, float]:
+        """The used share of each counted budget that is set; `progress` has the counts."""
         goals = {name: getattr(self, name) for name in COUNTED}
-        return {name: getattr(stand, COUNTED[name]) / goal for name, goal in goals.items() if goal}
+        return {
+            name: getattr(progress, COUNTED[name]) / goal for name, goal in goals.items() if goal
+        }
 
-    def reached(self, stand: Any) -> str | None:
-        """The first budget that is used up, by name, or None; `stand` has the counts.
+    def reached(self, progress: Any) -> str | None:
+        """The first budget that is used up, by name, or None; `progress` has the counts.
 
         The target return is not checked here: that takes an evaluation.
         """
-        return next((name for name, share in self.spent(stand).items() if share >= 1), None)
+        return next((name for name, share in self.spent(progress).items() if share >= 1), None)
 
     def updated(self, changes: Mapping[str, Any], origin: str) -> Config:
-        """This configuration with `changes` applied.
+        """This configuration with `changes` applied; for those of the budget, see `with_budget`.
 
-        A count (one of `COUNTED`) replaces all previous counts: a preset's 100 updates must not cut
-        short 5,000 requested episodes. The target return is no count: it stays unless `changes` has
-        another one, or None. Options that the algorithm does not use are accepted too;
-        `require_used` refuses those that a user gives.
+        Options that the algorithm does not use are accepted too; `require_used` refuses those that
+        a user gives.
 
         Raises:
             ConfigError: a name is unknown, or a value has the wrong type or is out of range.
@@ -281,37 +297,61 @@ class Config:
         for name in changes:
             if name not in OPTIONS:
                 advice = did_you_mean(name, OPTIONS, "see `pixelpong train --help-all`")
-                what = expected("the name of an option", repr(name), advice)
-                raise ConfigError(f"{origin}: {what}")
+                raise ConfigError(f"{origin}: {unknown('option', name, advice)}")
         values = {name: OPTIONS[name].check(value, origin) for name, value in changes.items()}
-        if any(values.get(name) is not None for name in COUNTED):
-            values = dict.fromkeys(COUNTED) | values
-        return replace(self, **values)
+        budget = {name: values.pop(name) for name in BUDGET if name in values}
+        return replace(self.with_budget(budget), **values)
+
+    def with_budget(self, given: Mapping[str, Any]) -> Config:
+        """This configuration with a new budget; `given` has values for some options of `BUDGET`.
+
+        A count replaces all previous counts: a preset's 100 updates must not cut short 5,000
+        requested episodes. The target return is not a count: it stays unless `given` replaces it.
+
+        >>> config = Config(updates=100, until_return=18.0).with_budget({"episodes": 5000})
+        >>> config.updates, config.episodes, config.until_return
+        (None, 5000, 18.0)
+        """
+        has_count = any(given.get(name) is not None for name in COUNTED)
+        budget: dict[str, Any] = dict.fromkeys(COUNTED) if has_count else {}
+        return replace(self, **(budget | dict(given)))
 
 
 def _list_options() -> Iterator[Option]:
     types, section = get_type_hints(Config, include_extras=True), ""
-    for each in fields(Config):
-        section = each.metadata.get("section", section)
-        facts = {**each.metadata, "section": section}
-        yield Option(each.name, types[each.name], each.default, **facts)
+    for it in fields(Config):
+        section = it.metadata.get("section", section)
+        facts = {**it.metadata, "section": section}
+        yield Option(it.name, types[it.name], it.default, **facts)
 
 
-OPTIONS = {each.name: each for each in _list_options()}
+OPTIONS = {option.name: option for option in _list_options()}
+# Budgets that are counts, each with the field of a run's progress that it limits.
 COUNTED = {"updates": "update", "episodes": "episodes", "total_timesteps": "steps"}
-BUDGET = (*COUNTED, "until_return")  # what ends a training: whichever is reached first
+BUDGET = (*COUNTED, "until_return")  # a run ends when the first of these is reached
+
+# Where and how a run is played. A resumed run takes these from the command that resumes it, never
+# from its own files, which may come from another machine.
+LOCAL_OPTIONS = ("engine", "workers", "ray_address", "ray_mode")
 
 
-# Where and how a training is played. A resumed run takes these from whoever resumes it, never from
-# its own files, which may come from elsewhere.
-PLACE = ("engine", "workers", "ray_address", "ray_mode")
+class Algorithm(NamedTuple):
+    """Facts about a learning algorithm."""
 
-# By name, which is also the section of its options: its title, and a preset that uses it.
-ALGORITHMS = {"reinforce": ("REINFORCE", "classic"), "ppo": ("PPO", "fast")}
+    title: str
+    preset: str  # one that uses it
+    num_actions: int  # of its policy
+
+
+# By name, which is also the section of the algorithm's options.
+ALGORITHMS = {
+    "reinforce": Algorithm("REINFORCE", "classic", num_actions=2),
+    "ppo": Algorithm("PPO", "fast", num_actions=3),
+}
 
 
 def require_used(names: Iterable[str], config: Config, origin: str) -> None:
-    """Refuse options of the algorithm that `config` does not use: they would do nothing.
+    """Refuse options of the algorithm that `config` does not use: they would have no effect.
 
     >>> require_used(["num_envs", "seed"], Config().updated({"algorithm": "ppo"}, "here"), "here")
     >>> require_used(["num_envs", "seed"], Config(), "here")
@@ -320,16 +360,16 @@ def require_used(names: Iterable[str], config: Config, origin: str) -> None:
 it out, or use a preset with PPO, such as fast.
     """
     for name in names:
-        owner = OPTIONS[name].section
-        if owner in ALGORITHMS and owner != config.algorithm:
-            title, preset = ALGORITHMS[owner]
-            what = f"{origin}: {name} is an option of {title}, which is not in use."
-            advice = f"Leave it out, or use a preset with {title}, such as {preset}."
-            raise ConfigError(f"{what} {advice}", options=[name])
+        section = OPTIONS[name].section
+        if section in ALGORITHMS and section != config.algorithm:
+            algorithm = ALGORITHMS[section]
+            what = f"{origin}: {name} is an option of {algorithm.title}, which is not in use."
+            advice = f"Leave it out, or use a preset with {algorithm.title}"
+            raise ConfigError(f"{what} {advice}, such as {algorithm.preset}.", options=[name])
 
 
 def in_use(config: Config) -> dict[str, Any]:
-    """The options that a training uses, by name: all but those of the other algorithm.
+    """The options that a run uses, by name: all but those of the other algorithm.
 
     >>> "num_envs" in in_use(Config()), "batch_size" in in_use(Config())
     (False, True)
@@ -348,6 +388,6 @@ def differences(old: Config, new: Config, *, with_free: bool = False) -> dict[st
     before, after = vars(old), vars(new)
     return {
         name: (before[name], after[name])
-        for name, each in OPTIONS.items()
-        if before[name] != after[name] and (with_free or not each.is_free)
+        for name, option in OPTIONS.items()
+        if before[name] != after[name] and (with_free or not option.is_free)
     }

@@ -1,4 +1,4 @@
-"""The options of a training as types, for editors and type checkers; `Config` says what they do."""
+"""The training options as types, for editors and type checkers; `Config` says what they do."""
 
 from __future__ import annotations
 

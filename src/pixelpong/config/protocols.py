@@ -1,7 +1,7 @@
 """The evaluation protocols by name: the exact rules of Pong.
 
 A return means nothing without its protocol: frame skip and sticky actions change how hard the
-game is. The names are those under which results are published.
+game is. The names are those used in publications.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pixelpong.schema import Meta, Share
 
 Name = Literal["ALE/Pong-v5", "Pong-v0", "PongDeterministic-v4", "PongNoFrameskip-v4"]
-MAX_FRAMES = 108_000  # of an episode: 30 minutes of play
+MAX_FRAMES = 108_000  # per episode: 30 minutes of play
 FrameSkip = Annotated[int, Meta(ge=1, le=60)]
 FrameLimit = Annotated[int, Meta(ge=1, le=MAX_FRAMES)]
 
@@ -22,18 +22,18 @@ class Protocol:
     """The rules behind an environment's name; they are also part of an agent's file."""
 
     environment: Name
-    frame_skips: tuple[FrameSkip, FrameSkip]  # a step draws from this range, uniformly
-    # The probability that a frame keeps the held action (Machado et al. 2018, section 5.2).
+    frame_skips: tuple[FrameSkip, FrameSkip]  # frames of a step, drawn uniformly from this range
+    # Probability that a frame repeats the previous action (Machado et al. 2018, section 5.2).
     sticky: Share
     max_frames: FrameLimit = MAX_FRAMES
     note: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if self.frame_skips[0] > self.frame_skips[1]:
-            raise ValueError("frame_skips in the wrong order")
+            raise ValueError("frame_skips is in the wrong order")
 
     def __str__(self) -> str:
-        """The name, and every rule that differs from those behind the name.
+        """The name, and every rule that differs from the name's.
 
         >>> print(find_protocol("ALE/Pong-v5"))
         ALE/Pong-v5
@@ -41,13 +41,13 @@ class Protocol:
         ALE/Pong-v5 with frame skip 2, sticky 0.6, at most 3,000 frames
         """
         named, (low, high) = PROTOCOLS[self.environment], self.frame_skips
-        skip = f"{low}" if low == high else f"{low} to {high}"
-        rules = {
-            "frame_skips": f"frame skip {skip}",
-            "sticky": f"sticky {self.sticky:g}",
-            "max_frames": f"at most {self.max_frames:,} frames",
-        }
-        changed = [it for name, it in rules.items() if getattr(self, name) != getattr(named, name)]
+        changed = []
+        if self.frame_skips != named.frame_skips:
+            changed.append(f"frame skip {low}" if low == high else f"frame skip {low} to {high}")
+        if self.sticky != named.sticky:
+            changed.append(f"sticky {self.sticky:g}")
+        if self.max_frames != named.max_frames:
+            changed.append(f"at most {self.max_frames:,} frames")
         return f"{self.environment} with {', '.join(changed)}" if changed else self.environment
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The command line: words are parsed into a call of `pixelpong.faces.api`, whose result is printed.
+"""The command line: it is parsed into a call of `pixelpong.faces.api`, whose result is printed.
 
     pixelpong train | resume | evaluate | sweep | tournament | runs | verify
     pixelpong record | plot | dashboard | watch | play | export
@@ -32,45 +32,39 @@ from pixelpong.errors import (
     PixelpongError,
     did_you_mean,
     on_one_line,
+    unknown,
     warn,
 )
 from pixelpong.faces import api
+from pixelpong.faces.arguments import Argument, Parameter, parameters_of
 from pixelpong.faces.report import is_terminal
 from pixelpong.sweeps.grid import NOT_SWEPT
 
 EXIT_INTERRUPTED = 130
 
-# Functions whose results are on disk when they return: one that cannot be printed is not lost.
+# Functions whose results are saved when they return: one that cannot be printed is not lost.
 _SAVING = (api.train, api.resume, api.sweep)
 
-# Names in annotations that are not imported here; on the command line they are strings.
-_TEXTS = dict.fromkeys(("Run", "Policy", "Evaluation"), str)
-_SHORT = {"seed": "-s", "quiet": "-q", "out": "-o"}
-_MARKUP = re.compile(r"``\"?(.*?)\"?``|`(\w+)`")
-# The options of a training that ``--help`` shows; ``--help-all`` shows the others too.
-_PLAIN = ("preset", "seed", "opponent", "updates", "total_timesteps", "until_return", "engine",
-          "workers")  # fmt: skip
-_ADVANCED = ("every", "debug")  # of the commands' own options
-# The usage of commands that take several words.
-_MANY = {"runs": "[RUN | FOLDER ...]", "plot": "RUN...", "tournament": "PLAYER PLAYER..."}
+# Training options with a section that ``--help`` shows too; ``--help-all`` shows all.
+_BASIC = ("opponent", "updates", "total_timesteps", "until_return", "engine", "workers")
 _COMMON = (
     Option("json", bool, False, "Print one JSON object on stdout."),
-    Option("debug", bool, False, "Show the traceback of an error."),
+    Option("debug", bool, False, "Show the traceback of an error.", is_advanced=True),
 )
 
 
-def _of(*sections: str) -> tuple[str, ...]:
-    return tuple(name for name, each in OPTIONS.items() if each.section in sections)
+def _in_sections(*sections: str) -> tuple[str, ...]:
+    return tuple(name for name, option in OPTIONS.items() if option.section in sections)
 
 
-# Each command is a function of `pixelpong.faces.api`, and takes these options of a training.
+# The commands, each a function of `pixelpong.faces.api`, with the training options that it takes.
 COMMANDS: dict[str, tuple[str, ...]] = {
     "train": tuple(OPTIONS),
     "resume": tuple(name for name in OPTIONS if name != "preset"),
-    "evaluate": tuple(name for name in _of("environment", "engine") if name != "verbose"),
+    "evaluate": tuple(name for name in _in_sections("environment", "engine") if name != "verbose"),
     "sweep": tuple(name for name in OPTIONS if name not in (*NOT_SWEPT, "seed")),
     **dict.fromkeys(("tournament", "runs", "record", "plot", "dashboard", "watch", "play"), ()),
-    "verify": (*_of("environment"), "opponent"),
+    "verify": (*_in_sections("environment"), "opponent"),
     "export": (),
 }
 EXAMPLES = """
@@ -118,18 +112,18 @@ Help for a command, with examples: pixelpong train --help"""
 
 
 def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None) -> int:
-    """Run one command and return its exit code; `begin` is called once the words are parsed."""
+    """Run one command and return its exit code; `begin` is called once `argv` is parsed."""
     words = sys.argv[1:] if argv is None else argv
     _open_missing_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):  # its encoding may be ASCII
         sys.stdout.reconfigure(errors="backslashreplace")
     as_json = "--json" in words
     try:
-        function, places, options = parse(words)
+        function, arguments, options = parse(words)
         begin()
         # What a function prints while it works is not part of the result.
         with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
-            result = function(*places, **options)
+            result = function(*arguments, **options)
         try:
             _print(result, as_json)
         except BrokenPipeError:
@@ -138,7 +132,7 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None
             if function not in _SAVING:
                 raise
             sys.stdout = None  # Python would flush it again at its end
-            warn(f"the result cannot be shown ({error}); everything is saved")
+            warn(f"the result cannot be printed ({error}), but everything is saved")
         return getattr(result, "exit_code", 0)
     except BrokenPipeError:  # the reader has gone, as with `| head`: print no error
         sys.stdout = None  # Python would flush it again at its end
@@ -157,7 +151,8 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None
             return EXIT_INTERRUPTED
         if "--debug" in words:
             _complain("".join(traceback.format_exception(error)))
-            if details := getattr(error, "details", ""):
+            details = getattr(error, "details", "")
+            if details:
                 _complain(f"\nIn the worker:\n{details}")
         _complain(f"pixelpong: error: {on_one_line(_describe(error))}")
         return error.exit_code if isinstance(error, PixelpongError) else 1
@@ -173,7 +168,7 @@ def _print(result: Any, as_json: bool) -> None:
     """Print a result, without control characters; lines are folded on a terminal only."""
     if result is not None:
         text = json.dumps(result.to_dict(), indent=1) if as_json else str(result)
-        text = "".join(each if each.isprintable() or each == "\n" else "?" for each in text)
+        text = "".join(char if char.isprintable() or char == "\n" else "?" for char in text)
         is_folded = is_terminal(sys.stdout) and not as_json
         print(fold(text, shutil.get_terminal_size().columns) if is_folded else text)
     sys.stdout.flush()
@@ -193,7 +188,7 @@ def fold(text: str, width: int) -> str:
 
 
 def _open_missing_streams() -> None:
-    """Open missing standard streams, or our output could go into the first file we open."""
+    """Open missing standard streams; otherwise output could go into the next opened file."""
     while (number := os.open(os.devnull, os.O_RDWR)) < 3:
         os.set_inheritable(number, True)  # for the workers too
     os.close(number)
@@ -204,26 +199,27 @@ def _open_missing_streams() -> None:
 def _describe(error: BaseException) -> str:
     if isinstance(error, PixelpongError):
         text = str(error)
-        for name in error.options:  # flags here, and not where it is part of a path
+        for name in error.options:  # as a flag, except where the word is part of a path
             flag = "--" + name.replace("_", "-")
             text = re.sub(rf"(?<![\w/.-]){name}(?![\w/=-]|\.\w)", flag, text)
         return text
     # Not an `Exception`: what safetensors raises if memory runs out.
     has_panicked = type(error).__name__ == "PanicException"
     if isinstance(error, OSError | MemoryError) or has_panicked:
-        return (
-            f"The system refused: {error or 'out of memory'}. Fix that, then try again or resume."
-        )
-    return f"internal error ({type(error).__name__}: {error}); please report it with --debug"
+        reason = str(error) or "out of memory"
+        return f"The system reported an error: {reason}. Fix it, then try again or resume."
+    what = f"internal error ({type(error).__name__}: {error})"
+    return f"{what}; please report it with the output of --debug"
 
 
-# --- words ------------------------------------------------------------------------------------
+# --- parsing ----------------------------------------------------------------------------------
 
 
 def parse(words: list[str]) -> tuple[Callable[..., Any], list[str], dict[str, Any]]:
-    """The function that `words` call, and its arguments; prints help and exits if requested.
+    """The function that `words` call, its positional and its keyword arguments.
 
-    Only what was given is among the arguments, so that the function's defaults hold.
+    Only what was given is among the arguments, so the function's defaults apply. If help is
+    requested, print it and exit.
     """
     match words:
         case []:
@@ -236,27 +232,37 @@ def parse(words: list[str]) -> tuple[Callable[..., Any], list[str], dict[str, An
     known = [*COMMANDS, "--version", "--help"]
     if words[0] not in (*known, "-h", "--help-all"):
         advice = did_you_mean(words[0], known, f"use one of {', '.join(COMMANDS)}")
-        raise ConfigError(on_one_line(f"unknown command {words[0][:MAX_GOT]!r}; {advice}"))
+        raise ConfigError(unknown("command", words[0], advice))
     # A flag may be spelled like the key in a file.
     words = [re.sub(r"^--\w[\w-]*", lambda flag: flag[0].replace("_", "-"), word) for word in words]
     parser = make_parser(words[0], shows_all="--help-all" in words)
     try:
-        found, unknown = parser.parse_known_args(words)
+        namespace, extra = parser.parse_known_args(words)
     finally:
         sys.stdout.flush()  # a help that nobody reads is noticed here
-    options = vars(found)
+    options = vars(namespace)
     name = options.pop("command")
-    if unknown:
-        word = next((it for it in unknown if it.startswith("-")), unknown[0]).partition("=")[0]
-        known = [each.flag for each in flags_of(name)]
-        advice = did_you_mean(word, known, f"see `pixelpong {name} --help`")
-        if "preset" in COMMANDS[name] and word in preset_names():
-            advice = f"did you mean --preset {word}?"
-        what = "option" if word.startswith("-") else "argument"
-        raise ConfigError(on_one_line(f"unknown {what} {word[:MAX_GOT]!r} of {name}; {advice}"))
-    places = options.pop("places", [])
-    options = {name: value for name, value in options.items() if name not in ("json", "debug")}
-    return getattr(api, name), places if isinstance(places, list) else [places], options
+    if extra:
+        raise ConfigError(_describe_unknown(name, extra))
+    for common in _COMMON:
+        options.pop(common.name, None)
+    arguments: list[str] = []
+    parameter = _positional_of(name)
+    if parameter is not None and parameter.name in options:
+        given = options.pop(parameter.name)
+        arguments = given if parameter.is_variadic else [given]
+    return getattr(api, name), arguments, options
+
+
+def _describe_unknown(name: str, extra: list[str]) -> str:
+    """The error about words that a command does not take."""
+    flags = [word for word in extra if word.startswith("-")]
+    word = flags[0].partition("=")[0] if flags else extra[0]
+    known = [option.flag for option in flags_of(name)]
+    advice = did_you_mean(word, known, f"see `pixelpong {name} --help`")
+    if "preset" in COMMANDS[name] and word in preset_names():
+        advice = f"did you mean --preset {word}?"
+    return unknown("option" if flags else "argument", word, advice)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -270,96 +276,86 @@ def make_parser(chosen: str, *, shows_all: bool = False) -> argparse.ArgumentPar
     """The parser of all commands; only the chosen one has its arguments."""
     parser = _Parser("pixelpong", description="Trains an agent to play Atari Pong.")
     parser.add_argument("--help-all", action="help", help=argparse.SUPPRESS)
-    listed = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
     for name in COMMANDS:
-        about, arguments = read_docstring(name)
-        examples = [f"  pixelpong {each}" for each in EXAMPLES if each.split()[0] == name]
-        one = listed.add_parser(
+        summary = (inspect.getdoc(getattr(api, name)) or "").partition("\n")[0]
+        examples = [f"  pixelpong {line}" for line in EXAMPLES if line.split()[0] == name]
+        subparser = subparsers.add_parser(
             name,
-            help=about,
-            description=fold(about, shutil.get_terminal_size().columns),
+            usage=f"pixelpong {name} [options]",
+            help=summary,
+            description=fold(summary, shutil.get_terminal_size().columns),
             epilog="\n".join(["examples:", *examples]),
             formatter_class=argparse.RawDescriptionHelpFormatter,
             argument_default=argparse.SUPPRESS,
             allow_abbrev=False,
         )
-        usage = f"pixelpong {name} [options]"
-        if place := _find_place(name):
-            metavar = place.name.upper()
-            nargs, shown = None, metavar
-            if place.kind == place.VAR_POSITIONAL:
-                nargs, shown = "*", _MANY[name]
-            elif place.default is not place.empty:
-                nargs, shown = "?", f"[{metavar}]"
-            help = arguments.get(place.name)
-            one.add_argument("places", nargs=nargs, metavar=metavar, help=help)
-            usage += f" {shown}"
-        one.usage = usage
         if name == chosen:
-            _add_flags(one, name, shows_all=shows_all)
+            _add_positional(subparser, name)
+            _add_flags(subparser, name, shows_all=shows_all)
     return parser
 
 
-def _find_place(name: str) -> inspect.Parameter | None:
-    """The command's positional argument: its first, if Python takes that by position."""
-    first = next(iter(inspect.signature(getattr(api, name)).parameters.values()))
-    is_flag = first.kind == first.KEYWORD_ONLY or first.name in COMMANDS[name]
-    return None if is_flag else first
+def _positional_of(name: str) -> Parameter | None:
+    """The positional argument of a command, if it has one."""
+    parameters = parameters_of(getattr(api, name))
+    return next((it for it in parameters if isinstance(it.help, Argument)), None)
 
 
-def read_docstring(name: str) -> tuple[str, dict[str, str]]:
-    """A command's description and those of its arguments, from its function's docstring.
-
-    >>> about, arguments = read_docstring("plot")
-    >>> about, arguments["kind"]
-    ('Plot one or several runs (needs the extra [plot]).', 'Kind of picture.')
-    """
-    about, arguments = "", {}
-    # Arguments that several commands share are described in the first two.
-    for function in (api.evaluate, api.dashboard, getattr(api, name)):
-        text = _MARKUP.sub(r"\1\2", inspect.getdoc(function) or "")
-        about = text.partition("\n")[0]
-        block = text.partition("Args:\n")[2].partition("\n\n")[0]
-        for each in re.split(r"\n(?=    \w)", block):
-            word, _, help = " ".join(each.split()).partition(": ")
-            arguments[word] = help[:1].upper() + help[1:]
-    return about, arguments
+def _add_positional(parser: argparse.ArgumentParser, name: str) -> None:
+    parameter = _positional_of(name)
+    if parameter is None:
+        return
+    assert isinstance(parameter.help, Argument)
+    metavar = parameter.help.metavar or parameter.name.upper()
+    nargs, usage = None, metavar
+    if parameter.is_variadic:
+        nargs, usage = "*", parameter.help.usage
+    elif parameter.default is not inspect.Parameter.empty:
+        nargs, usage = "?", f"[{metavar}]"
+    parser.add_argument(parameter.name, nargs=nargs, metavar=metavar, help=parameter.help.text)
+    parser.usage = f"{parser.usage} {usage}"
 
 
 def flags_of(name: str) -> list[Option]:
-    """The options of a command: its own, those of all commands, those of a training."""
-    function, own = getattr(api, name), []
-    _, about = read_docstring(name)
-    types = inspect.get_annotations(function, locals=_TEXTS, eval_str=True)
-    for each in inspect.signature(function).parameters.values():
-        is_none = each.kind == each.VAR_KEYWORD or each.name in COMMANDS[name]
-        if not is_none and each != _find_place(name):
-            kinds = get_args(types[each.name])
-            kind = next((it for it in (Path, str) if it in kinds), types[each.name])
-            short = _SHORT.get(each.name, "")
-            own.append(Option(each.name, kind, each.default, about.get(each.name, ""), short=short))
-    return [*own, *_COMMON, *(OPTIONS[it] for it in COMMANDS[name])]
+    """The options of a command: special ones, those of every command, training options."""
+    parameters = parameters_of(getattr(api, name))
+    special = [_make_option(it) for it in parameters if not isinstance(it.help, Argument)]
+    return [*special, *_COMMON, *(OPTIONS[it] for it in COMMANDS[name])]
+
+
+def _make_option(parameter: Parameter) -> Option:
+    # Of several types, such as `int | str`, the command line has the one that takes any text.
+    members = get_args(parameter.type)
+    type_ = next((it for it in (Path, str) if it in members), parameter.type)
+    help_ = parameter.help
+    return Option(
+        parameter.name, type_, parameter.default, help_.text,
+        short=help_.short, is_advanced=help_.is_advanced,
+    )  # fmt: skip
 
 
 def _add_flags(parser: argparse.ArgumentParser, name: str, *, shows_all: bool) -> None:
     parser.add_argument("--help-all", action="help", help="Print all options.")
-    sections: dict[str, Any] = {"": parser}
-    for each in flags_of(name):
-        is_plain = each.name in _PLAIN if each.section else each.name not in _ADVANCED
-        section = "" if is_plain else f"advanced: {each.section or 'this command'}"
-        if section not in sections:
-            sections[section] = parser.add_argument_group(section)
-        about = _describe_option(each)
-        if name == "resume" and each.name in COMMANDS[name] and not each.is_free:
-            about += " Needs --allow-changes."
-        shown = about if is_plain or shows_all else argparse.SUPPRESS
-        facts: dict[str, Any] = {"help": shown}
-        if each.kind is bool:  # a preset's or a file's value can be undone
-            facts["action"] = argparse.BooleanOptionalAction if each.section else "store_true"
+    groups: dict[str, Any] = {"": parser}
+    for option in flags_of(name):
+        is_basic = option.name in _BASIC if option.section else not option.is_advanced
+        title = "" if is_basic else f"advanced: {option.section or 'this command'}"
+        if title not in groups:
+            groups[title] = parser.add_argument_group(title)
+        text = _describe_option(option)
+        if name == "resume" and option.name in COMMANDS[name] and not option.is_free:
+            text += " Needs --allow-changes."
+        settings: dict[str, Any] = {"help": text if is_basic or shows_all else argparse.SUPPRESS}
+        if option.base_type is not bool:
+            settings["metavar"] = "NAME" if option.choices else option.base_type.__name__.upper()
+            settings["type"] = option.read
+        elif option.section:  # a preset or a file may have set it
+            settings["action"] = argparse.BooleanOptionalAction
         else:
-            facts["metavar"] = "NAME" if each.choices else each.kind.__name__.upper()
-            facts["type"] = each.read
-        sections[section].add_argument(*filter(None, (each.short, each.flag)), **facts)
+            settings["action"] = "store_true"
+        names = [option.short, option.flag] if option.short else [option.flag]
+        groups[title].add_argument(*names, **settings)
 
 
 def _describe_option(option: Option) -> str:

@@ -1,8 +1,8 @@
-"""The display of a training: a live screen on a terminal, plain lines elsewhere.
+"""The display of a training run: a live screen on a terminal, plain lines elsewhere.
 
-Both show what it is doing, the share of the last 1,000 points won, the return estimated from it,
-steps, speed, and the time to the win. `--verbose` adds the lines that the original programs print,
-one per point, episode and batch.
+Both show what the run is doing, the share of the last 1,000 points won, the return estimated from
+it, steps, speed, and the time to the win. `--verbose` adds the lines that the original programs
+print, one per point, episode and batch.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from pixelpong.run.record import Record
 from pixelpong.run.words import describe_times, duration, signed
 from pixelpong.schema import decode
 
-STARTING = "starting; the first training on a machine compiles for about 20 seconds"
-ESTIMATES = "time to the win", "at most"
+STARTING = "starting; the first run on a machine compiles for about 20 seconds"
+TO_WIN, AT_MOST = "time to the win", "at most"  # names of the estimates
 FOOTER = ("Ctrl-C saves everything and stops", "watch it: pixelpong dashboard")
 
 
@@ -41,12 +41,12 @@ class _Console(Console):
 
 
 class TrainingDisplay:
-    """Shows the events of a training on `stream`, live if that is a terminal."""
+    """Shows the events of a training run on `stream`, live if that is a terminal."""
 
     def __init__(self, stream: Any, seconds_between_lines: float = 0.0) -> None:
         """Show nothing yet; `seconds_between_lines` is a minimum, used without a terminal."""
-        # Lines are folded on a terminal and stay whole in a file, for other programs. A notebook
-        # claims to be a terminal, and rich would turn each line into HTML there.
+        # Lines are folded on a terminal, but stay whole in a file, for other programs. In a
+        # notebook, which claims to be a terminal, rich would turn each line into HTML.
         outlet = Outlet(stream)
         is_terminal = outlet.isatty()
         self._console = _Console(
@@ -69,8 +69,8 @@ class TrainingDisplay:
             case Evaluated(_, evaluation):
                 self._say(_evaluation_line(evaluation))
             case TestStarted(progress):
-                what = f"to see whether the mean return is above {signed(self._target)}"
-                self._now = f"playing greedy games {what}"
+                purpose = f"to see whether the mean return is above {signed(self._target)}"
+                self._now = f"playing greedy games {purpose}"
                 if self._live is None:
                     self._say(f"update {progress.update}: {self._now}")
             case Ended():
@@ -80,9 +80,9 @@ class TrainingDisplay:
         run, progress, config = event.run, event.progress, event.run.config
         self._clock = Clock(config, event.seconds)
         self._is_verbose, self._target = config.verbose, config.until_return
-        verb = f"resuming after update {progress.update}" if progress.update else "training"
+        activity = f"resuming after update {progress.update}" if progress.update else "training"
         self._title = on_one_line(
-            f"{run.path}: {verb}, preset {config.preset}, {config.protocol}, "
+            f"{run.path}: {activity}, preset {config.preset}, {config.protocol}, "
             f"seed {config.seed}, engine {config.engine}"
         )
         self._points = [*zip(*Record.read(run.path).curve(), strict=True)]
@@ -100,8 +100,8 @@ class TrainingDisplay:
             self._points.append((progress.steps, progress.estimated_return))
         self._shown = _metrics(progress, stats) | self._clock.count(progress, stats)
         if self._live is None:
-            named = {"time": self._clock.read()} | self._shown
-            self._held_back = ["  ".join(f"{name} {value}" for name, value in named.items())]
+            shown = {"time": self._clock.read()} | self._shown
+            self._held_back = ["  ".join(f"{name} {value}" for name, value in shown.items())]
             if time.monotonic() >= self._next_line:
                 self._say()
                 self._next_line = time.monotonic() + self._pause
@@ -118,7 +118,7 @@ class TrainingDisplay:
         """Print what was held back, and leave the terminal as it was."""
         if self._live is not None:
             self._footer = ()
-            for name in ESTIMATES:
+            for name in (TO_WIN, AT_MOST):
                 self._shown.pop(name, None)
             self._live.stop()
             self._live = None
@@ -138,8 +138,10 @@ def verbose_lines(progress: Progress, stats: UpdateStats) -> Iterator[str]:
     for number, episode, mean in zip(numbers, stats.episodes, stats.running_means, strict=True):
         won = lost = 0
         for end, reward in zip(episode.ends, episode.rewards, strict=True):
-            won, lost = won + (reward > 0), lost + (reward < 0)
-            word = "won " if reward > 0 else "lost"
+            if reward > 0:
+                won, word = won + 1, "won "
+            else:
+                lost, word = lost + 1, "lost"
             yield f"episode {number}: point {word} at step {end + 1}, {won}:{lost}"
         yield (
             f"episode {number}: return {signed(episode.episode_return, 0)} "
@@ -153,7 +155,7 @@ def verbose_lines(progress: Progress, stats: UpdateStats) -> Iterator[str]:
 
 
 class Clock:
-    """The time that a training has taken, and estimates of the time left.
+    """The time that a run has taken, and estimates of the time left.
 
     The estimates leave out evaluations, and the first update, which compiles.
     """
@@ -170,41 +172,44 @@ class Clock:
         return describe_times(total=time.monotonic() - self._begin)
 
     def count(self, progress: Progress, stats: UpdateStats) -> dict[str, str]:
-        """Count an update; return the time left to the win, judging by recorded trainings like
-        this one, and until the budget is spent; a dash if it is not known."""
+        """Count an update; return the time left to the win, estimated from recorded runs like this
+        one, and until the budget is spent. A dash means that it is not known."""
         # The spent share of the budget that will run out first.
         share = min(1.0, max(self._config.spent(progress).values(), default=0.0))
         if self._share is None:
             self._steps, self._share = progress.steps, share
         else:
             self._seconds += stats.rollout_seconds + stats.learn_seconds
+        played, spent = progress.steps - self._steps, share - self._share
         to_win = at_most = "–"
-        if (played := progress.steps - self._steps) > 0:
+        if played > 0:
             seconds = steps_left(progress.estimated_return) * self._seconds / played
             to_win = f"about {duration(seconds)}"
-        if (spent := share - self._share) > 0:
+        if spent > 0:
             at_most = duration(self._seconds * (1 - share) / spent)
-        found = dict(zip(ESTIMATES, (to_win, at_most), strict=True))
-        return found if self._is_recorded else {ESTIMATES[1]: at_most}
+        if not self._is_recorded:
+            return {AT_MOST: at_most}
+        return {TO_WIN: to_win, AT_MOST: at_most}
 
 
 def is_comparable(config: Config) -> bool:
-    """Whether a training learns like the recorded ones; seed and engine may differ."""
+    """Whether a run learns like the recorded ones; seed and engine may differ."""
     fast = load_preset("fast")
     is_same = not differences(fast, config).keys() - {"seed"}
     return is_same and config.until_return == fast.until_return
 
 
 def steps_left(estimated_return: float | None) -> int:
-    """Steps left to the win at this estimated return: the median of the recorded trainings.
+    """Steps left to the win at this estimated return: the median of the recorded runs.
 
     >>> steps_left(None) > steps_left(-10.0) > steps_left(17.0) > 0
     True
     """
     content = Path(__file__).with_name("recorded.json").read_bytes()  # from benchmarks/solve.json
-    known = -math.inf if estimated_return is None else estimated_return
-    rows = decode(content, list[tuple[float | None, int]])  # None: from the start
-    return [steps for reached, steps in rows if reached is None or reached <= known][-1]
+    now = -math.inf if estimated_return is None else estimated_return
+    # Rows of an estimated return and the steps left then, ascending; the first is for the start.
+    rows = decode(content, list[tuple[float | None, int]])
+    return [steps for reached, steps in rows if reached is None or reached <= now][-1]
 
 
 def _metrics(progress: Progress, stats: UpdateStats) -> dict[str, str]:
@@ -220,10 +225,14 @@ def _metrics(progress: Progress, stats: UpdateStats) -> dict[str, str]:
     }
 
 
-def _evaluation_line(it: Evaluation) -> str:
-    if it.target is None:
-        return f"update {it.update}: greedy {it}"
-    word = "won" if it.is_won else "not yet"
-    if not it.is_won and it.mean_return > it.target:
-        word = "not proven yet"  # chance could have given as much
-    return f"update {it.update}: {word}, greedy {it}, target {signed(it.target)}"
+def _evaluation_line(evaluation: Evaluation) -> str:
+    update, target = evaluation.update, evaluation.target
+    if target is None:
+        return f"update {update}: greedy {evaluation}"
+    if evaluation.is_won:
+        word = "won"
+    elif evaluation.mean_return > target:
+        word = "not proven yet"  # chance alone could give as much
+    else:
+        word = "not yet"
+    return f"update {update}: {word}, greedy {evaluation}, target {signed(target)}"

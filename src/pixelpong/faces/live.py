@@ -1,6 +1,6 @@
-"""The live screen of a training: the curve of the estimated return, and metrics with their names.
+"""The live screen of a training run: the curve of the estimated return, and metrics by name.
 
-It is at most 80 × 24 in a small terminal, and drawn once a second in its own thread.
+In a small terminal it takes at most 80 × 24 characters. It is drawn once a second in a thread.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pixelpong.run.words import signed
 
 REFRESH_PER_SECOND = 1.0
 ROWS = 9  # lines of the curve
-_LEFT = 5  # columns for the numbers next to the curve
-_LEAST_WIDTH = 12  # columns; with fewer, rich makes no table
+_LABEL_WIDTH = 5  # columns for the labels of the axis
+_MIN_WIDTH = 12  # columns; with fewer, rich makes no table
 _TOP, _BOTTOM = 21.0, -21.0
 # Bits of a Braille character: four rows of two dots.
 _DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
@@ -31,11 +31,11 @@ def start_live(console: Console, draw: Callable[[int], RenderableType]) -> Live:
 
     def draw_again() -> RenderableType:
         nonlocal size
-        if size != console.size:  # the terminal has folded what was drawn
+        if size != console.size:  # the terminal has folded the old lines
             size = console.size
             console.clear()
         width = min(size.width, 100) - 1
-        return Text("") if width < _LEAST_WIDTH else draw(width)
+        return Text("") if width < _MIN_WIDTH else draw(width)
 
     live = Live(
         console=console,
@@ -56,11 +56,12 @@ def draw_screen(
     width: int,
 ) -> RenderableType:
     """Draw the whole screen, without the curve if it is narrow."""
-    table, cells, count = Table.grid(padding=(0, 2)), [], 4 if width >= 70 else 2
+    table, cells = Table.grid(padding=(0, 2)), []
     for name, value in metrics.items():
         cells += [Text(name, "dim", no_wrap=True), Text(value, no_wrap=True)]
-    for place in range(0, len(cells), count):
-        table.add_row(*cells[place : place + count])
+    cells_per_row = 4 if width >= 70 else 2
+    for first in range(0, len(cells), cells_per_row):
+        table.add_row(*cells[first : first + cells_per_row])
     return Group(
         Text(title, "bold", overflow="ellipsis", no_wrap=True),
         *(draw_curve(points, target, width) if width >= 40 else ()),
@@ -71,30 +72,32 @@ def draw_screen(
 
 def draw_curve(points: Sequence[tuple[int, float]], target: float | None, width: int) -> list[Text]:
     """Draw a curve of returns over steps in Braille dots, with a line at the target."""
-    columns = width - _LEFT
+    columns = width - _LABEL_WIDTH
     bits = np.zeros((ROWS, columns), np.int64)
     end = "estimated return, once 1,000 points are played"
     if points:
         steps, values = zip(*points, strict=True)
         x = np.arange(2 * columns)
-        at = np.interp(x, np.array(steps) * (x[-1] / steps[-1]), values, left=np.nan)
-        x, y = x[~np.isnan(at)], _dot_row(at[~np.isnan(at)])
+        curve = np.interp(x, np.array(steps) * (x[-1] / steps[-1]), values, left=np.nan)
+        is_known = ~np.isnan(curve)
+        x, y = x[is_known], _dot_row(curve[is_known])
         np.bitwise_or.at(bits, (y // 4, x // 2), _DOTS[y % 4, x % 2])
         end = f"{steps[-1]:,} steps"
-    labels, goal = {0: "+21", ROWS // 2: "0", ROWS - 1: "−21"}, None
+    labels, target_row = {0: "+21", ROWS // 2: "0", ROWS - 1: "−21"}, None
     if target is not None:
-        goal = int(_dot_row(np.array(target))) // 4
-        labels[goal] = signed(target, 0)
+        target_row = int(_dot_row(np.array(target))) // 4
+        labels[target_row] = signed(target, 0)
     lines = []
     for number, row in enumerate(bits.tolist()):
-        empty = "┄" if number == goal else " "
-        drawn = "".join(chr(0x2800 + bit) if bit else empty for bit in row)
-        line = Text(f"{labels.get(number, ''):>{_LEFT - 1}} {drawn}", "green")
-        line.stylize("dim", 0, _LEFT)
+        empty = "┄" if number == target_row else " "
+        drawn = "".join(chr(0x2800 + dots) if dots else empty for dots in row)
+        line = Text(f"{labels.get(number, ''):>{_LABEL_WIDTH - 1}} {drawn}", "green")
+        line.stylize("dim", 0, _LABEL_WIDTH)
         lines.append(line)
-    return [*lines, Text(f"{'':{_LEFT}}0{end:>{columns - 1}}", "dim")]
+    return [*lines, Text(f"{'':{_LABEL_WIDTH}}0{end:>{columns - 1}}", "dim")]
 
 
 def _dot_row(value: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The row of dots, from the top, that shows a return."""
     share = (_TOP - value) / (_TOP - _BOTTOM)
     return np.clip(np.rint(share * (4 * ROWS - 1)), 0, 4 * ROWS - 1).astype(np.int64)

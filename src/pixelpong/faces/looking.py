@@ -1,4 +1,4 @@
-"""Looking at runs and agents: lists, films, pictures, files, pages. Nothing here trains."""
+"""Commands that look at runs and agents: lists, films, plots, files, pages. Nothing here trains."""
 
 from __future__ import annotations
 
@@ -11,7 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pixelpong.errors import ConfigError
-from pixelpong.faces.checks import Length, Speed, checked
+from pixelpong.faces.arguments import (
+    AGENT,
+    CHECKPOINT,
+    EPISODE,
+    HOST,
+    NO_OPEN,
+    PORT,
+    SEED,
+    Argument,
+    Help,
+    Length,
+    Speed,
+    command,
+)
 from pixelpong.faces.report import Result, describe_facts, describe_runs
 from pixelpong.faces.training import stoppable
 from pixelpong.machine import collect_versions, count_cores, describe_machine, require
@@ -20,44 +33,56 @@ from pixelpong.schema import Count, Meta
 if TYPE_CHECKING:
     from pixelpong.agent.choice import Agents
     from pixelpong.faces.notebook import Run
+    from pixelpong.faces.page import View
     from pixelpong.run.record import Record
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Order = Literal["age", "name", "return", "size"]  # of a list of runs
 
 
-@checked
-def runs(*words: str | Path | Run, sort: Order = "age") -> Result:
-    """List runs, or show one run and verify the hashes of its checkpoints.
-
-    Args:
-        words: a run (a directory, a name in ``runs``, or ``"latest"``) to show; or folders of runs,
-            by default ``runs``.
-        sort: order of the list.
-    """
+@command
+def runs(
+    *names: Annotated[
+        str | Path | Run,
+        Argument(
+            "A run to show (a directory, a name in runs, or latest); or folders of runs to list, "
+            "by default runs.",
+            metavar="RUN",
+            usage="[RUN | FOLDER ...]",
+        ),
+    ],
+    sort: Annotated[Order, Help("Order of the list.")] = "age",
+) -> Result:
+    """List runs, or show one run and verify the hashes of its checkpoints."""
     from pixelpong.run.directory import RUNS_FOLDER
     from pixelpong.run.names import find_run
     from pixelpong.run.record import list_sweeps
 
-    places = list(dict.fromkeys(map(_path_of, words))) or [RUNS_FOLDER]
-    folders = [folder for folder in map(_find_folder, places) if folder]
-    if len(places) == 1 and not folders:
-        facts = _examine(find_run(places[0]))
+    paths = list(dict.fromkeys(map(_path_of, names))) or [RUNS_FOLDER]
+    folders = [folder for folder in map(_find_folder, paths) if folder]
+    if len(paths) == 1 and not folders:
+        facts = _examine(find_run(paths[0]))
         return Result(facts, describe_facts(facts), exit_code=1 if facts["damaged"] else 0)
-    ranks: dict[str, Callable[[Record], Any]] = {
-        "age": lambda it: -it.modified,
-        "name": lambda it: it.name,
-        "return": lambda it: 99.0 if it.best_known is None else -it.best_known,
-        "size": lambda it: -it.bytes,
-    }
-    found = sorted(_find_records(places), key=lambda it: (ranks[sort](it), str(it.path)))
+    found = sorted(_find_records(paths), key=lambda it: (_SORT_KEYS[sort](it), str(it.path)))
     sweeps = [_sum_up(path) for folder in folders for path in list_sweeps(folder)]
-    facts = {"runs": [it.to_dict() for it in found], "sweeps": sweeps}
+    facts = {"runs": [record.to_dict() for record in found], "sweeps": sweeps}
     if not found and not sweeps:
-        where = ", ".join(map(str, places))
+        where = ", ".join(map(str, paths))
         return Result(facts, f"There are no runs in {where}; train one: pixelpong train")
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
     return Result(facts, describe_runs(facts, width))
+
+
+def _sort_key_of_return(record: Record) -> float:
+    return 99.0 if record.best_known is None else -record.best_known
+
+
+_SORT_KEYS: dict[str, Callable[[Record], Any]] = {
+    "age": lambda record: -record.modified,
+    "name": lambda record: record.name,
+    "return": _sort_key_of_return,
+    "size": lambda record: -record.bytes,
+}
 
 
 def _sum_up(path: Path) -> dict[str, Any]:
@@ -65,49 +90,49 @@ def _sum_up(path: Path) -> dict[str, Any]:
     from pixelpong.run.record import records
     from pixelpong.sweeps.sweep import summarize
 
-    inside = records(path)
-    found = summarize(inside)
-    return found | {
+    members = records(path)
+    summary = summarize(members)
+    return summary | {
         "sweep": str(path),
         "name": path.name,
-        "state": f"won {found['won']} of {found['trainings']}",
-        "steps": sum(it.steps for it in inside),
-        "bytes": sum(it.bytes for it in inside),
-        "modified": max((it.modified for it in inside), default=0.0),
+        "state": f"won {summary['won']} of {summary['trainings']}",
+        "steps": sum(record.steps for record in members),
+        "bytes": sum(record.bytes for record in members),
+        "modified": max((record.modified for record in members), default=0.0),
         **dict.fromkeys(("seed", "preset", "greedy", "estimated_return")),
     }
 
 
-def _path_of(word: str | Path | Run) -> str | Path:
-    """The path of a run that has been opened; any other word as it is."""
+def _path_of(name: str | Path | Run) -> str | Path:
+    """The path of a `Run`; a name or a path as it is."""
     from pixelpong.run.record import Record
 
-    return word.path if isinstance(word, Record) else word
+    return name.path if isinstance(name, Record) else name
 
 
-def _find_folder(word: str | Path) -> Path | None:
-    """The folder of runs that a word names, by its path or as a sweep in ``runs``."""
+def _find_folder(name: str | Path) -> Path | None:
+    """The folder of runs with this path, or the sweep with this name in ``runs``."""
     from pixelpong.run.directory import RUNS_FOLDER
     from pixelpong.run.record import is_sweep
 
-    if is_sweep(RUNS_FOLDER / word):
-        return RUNS_FOLDER / word
+    if is_sweep(RUNS_FOLDER / name):
+        return RUNS_FOLDER / name
     # `isdir` and `exists` return False for a name that is too long, where Path may raise.
-    is_folder = os.path.isdir(word) and not os.path.exists(Path(word) / "config.json")
-    return Path(word) if is_folder or Path(word) == RUNS_FOLDER else None
+    is_folder = os.path.isdir(name) and not os.path.exists(Path(name) / "config.json")
+    return Path(name) if is_folder or Path(name) == RUNS_FOLDER else None
 
 
-def _find_records(words: Iterable[str | Path]) -> list[Record]:
-    """The runs that words name, alone or as folders."""
+def _find_records(names: Iterable[str | Path]) -> list[Record]:
+    """The runs with these names, and those in the folders among them."""
     from pixelpong.run.names import find_run
     from pixelpong.run.record import Record, records
 
     found: list[Record] = []
-    for word in words:
-        if folder := _find_folder(word):
-            found += sorted(records(folder), key=lambda it: it.path)
+    for name in names:
+        if folder := _find_folder(name):
+            found += sorted(records(folder), key=lambda record: record.path)
         else:
-            found.append(Record.read(find_run(word)))
+            found.append(Record.read(find_run(name)))
     return found
 
 
@@ -125,7 +150,7 @@ def _examine(path: Path) -> dict[str, Any]:
         try:
             newest = run.checkpoints.load(update)
         except CheckpointError as error:
-            if run.checkpoints.path(update).exists():  # a training has not just removed it
+            if run.checkpoints.path(update).exists():  # it was not just removed by a training run
                 damaged[update] = str(error)
         else:
             hashes["params_sha256"] = newest.card["about"]["params_sha256"]
@@ -135,53 +160,55 @@ def _examine(path: Path) -> dict[str, Any]:
         "checkpoints": run.checkpoints.updates(),
         "damaged": damaged,
         "config": vars(run.config),
-        "changed": {name: value for name, (_, value) in changed.items()},
+        "changed": {name: new for name, (_, new) in changed.items()},
         "versions": run.versions,
         "machine": run.machine,
         **hashes,
     }
 
 
-@checked
+@command
 def record(  # noqa: PLR0913 - a command with its options
-    agent: str | Path | Run = "package",
+    agent: Annotated[str | Path | Run, AGENT] = "package",
     *,
-    checkpoint: int | str = "best",
-    episode: Count = 0,
-    seed: Count = 0,
-    out: Path | None = None,
-    overlay: bool = False,
-    scale: Annotated[int, Meta(ge=1, le=10)] = 3,
-    speed: Speed = 1.0,
-    seconds: Length | None = None,
+    checkpoint: Annotated[int | str, CHECKPOINT] = "best",
+    episode: Annotated[Count, EPISODE] = 0,
+    seed: Annotated[Count, SEED] = 0,
+    out: Annotated[
+        Path | None,
+        Help(
+            "A .mp4 or .gif file; by default an MP4 in RUN/videos, or here if there is no run.",
+            short="-o",
+        ),
+    ] = None,
+    overlay: Annotated[bool, Help("Also show what the agent sees and decides.")] = False,
+    scale: Annotated[
+        int,
+        Meta(ge=1, le=10),
+        Help("Pixels of the film per pixel of the game; with the overlay at least 2."),
+    ] = 3,
+    speed: Annotated[Speed, Help("Playback speed; 1 is the game's own.")] = 1.0,
+    seconds: Annotated[
+        Length | None, Help("Length of the film; by default the whole game.")
+    ] = None,
 ) -> Result:
-    """Record a film of an agent's game (needs the extra [video]).
-
-    Args:
-        agent, checkpoint, seed: as `evaluate`.
-        episode: number of the game, from 0; greedy evaluations of this seed have the same game.
-        out: a .mp4 or .gif file; by default an MP4 in RUN/videos, or here if there is no run.
-        overlay: also show what the agent sees and decides.
-        scale: pixels of the film per pixel of the game; with the overlay at least 2.
-        speed: playback speed; 1 is the game's own.
-        seconds: length of the film; by default the whole game.
-    """
+    """Record a film of an agent's game (needs the extra [video])."""
     from pixelpong.agent.choice import find_agents
     from pixelpong.agent.game import play_game
     from pixelpong.faces.look.film import make_film, name_game
-    from pixelpong.run.files import require_place
+    from pixelpong.run.files import require_writable
 
     if out:
-        require_place(out)
+        require_writable(out)
     agents, which = find_agents(agent, str(checkpoint))
-    found, run = agents.load(which), agents.run
-    file = f"update-{found.about.get('update', 0):06d}-seed-{seed}-episode-{episode}.mp4"
+    player, run = agents.load(which), agents.run
+    file_name = f"update-{player.about.get('update', 0):06d}-seed-{seed}-episode-{episode}.mp4"
     folder = run.path / "videos" if run else Path()
     facts = make_film(
-        found,
-        functools.partial(play_game, found, seed, episode),
-        name_game(_name_of(agents, agent), found, seed, episode),
-        out or folder / file,
+        player,
+        functools.partial(play_game, player, seed, episode),
+        name_game(_name_of(agents, agent), player, seed, episode),
+        out or folder / file_name,
         has_overlay=overlay,
         scale=scale,
         speed=speed,
@@ -192,144 +219,148 @@ def record(  # noqa: PLR0913 - a command with its options
     return Result(facts, f"{facts['file']}: {facts['seconds']:.1f} s, {facts['title']}, {score}")
 
 
-def _name_of(agents: Agents, word: str | Path | Run) -> str:
+def _name_of(agents: Agents, name: str | Path | Run) -> str:
     """The name of a run, an agent in the package or an agent's file, without its ending."""
     if agents.run is not None:
         return agents.run.path.name
-    return Path(str(word)).name.removesuffix(".safetensors")
+    return Path(str(name)).name.removesuffix(".safetensors")
 
 
-@checked
+@command
 def plot(
-    *runs: str | Path | Run,
-    kind: Literal["curve", "health", "sweep"] = "curve",
-    out: Path | None = None,
+    *runs: Annotated[
+        str | Path | Run,
+        Argument(
+            "Runs or sweeps, each a directory, a name in runs, or latest.",
+            metavar="RUN",
+            usage="RUN...",
+        ),
+    ],
+    kind: Annotated[Literal["curve", "health", "sweep"], Help("Kind of plot.")] = "curve",
+    out: Annotated[
+        Path | None,
+        Help(
+            "A .png, .svg or .pdf file; by default plots/KIND.png in the first run or sweep.",
+            short="-o",
+        ),
+    ] = None,
 ) -> Result:
-    """Plot one or several runs (needs the extra [plot]).
-
-    Args:
-        runs: runs or sweeps, each a directory, a name in ``runs``, or ``"latest"``.
-        kind: kind of picture.
-        out: a .png, .svg or .pdf file; by default plots/KIND.png in the first run or sweep.
-    """
+    """Plot one or several runs (needs the extra [plot])."""
     from pixelpong.faces import plots
 
-    places = [_path_of(word) for word in runs]
-    if not (found := _find_records(places)):
+    paths = [_path_of(run) for run in runs]
+    found = _find_records(paths)
+    if not found:
         raise ConfigError("Name a run to plot, such as latest.")
-    file = plots.plot(found, kind, out, _find_folder(places[0]) or found[0].path)
+    file = plots.plot(found, kind, out, _find_folder(paths[0]) or found[0].path)
     return Result({"file": str(file)}, str(file))
 
 
-@checked
+@command
 def export(
-    agent: str | Path | Run, *, checkpoint: int | str = "best", out: Path | None = None
+    agent: Annotated[str | Path | Run, AGENT],
+    *,
+    checkpoint: Annotated[int | str, CHECKPOINT] = "best",
+    out: Annotated[
+        Path | None, Help("A .safetensors file; by default named after the run.", short="-o")
+    ] = None,
 ) -> Result:
-    """Save an agent as a file that every other command accepts.
-
-    Args:
-        agent, checkpoint: as `evaluate`.
-        out: a .safetensors file; by default named after the run.
-    """
+    """Save an agent as a file that every other command accepts."""
     from pixelpong.agent.choice import find_agents
 
     agents, which = find_agents(agent, str(checkpoint))
-    found = agents.load(which)
+    exported = agents.load(which)
     path = out or Path(f"{_name_of(agents, agent)}.safetensors")
     if path.suffix != ".safetensors":
-        raise ConfigError(f"An agent's file ends in .safetensors, but {path.name!r} does not.")
-    size = found.write(path)
-    facts = {"file": str(path), "bytes": size, "update": found.about.get("update")}
+        raise ConfigError(f"The name of an agent's file must end in .safetensors, not {path.name}.")
+    size = exported.write(path)
+    facts = {"file": str(path), "bytes": size, "update": exported.about.get("update")}
     return Result(facts, f"{path}: {size:,} bytes")
 
 
-@checked
+@command
 def dashboard(
-    runs_dir: str | Path = "runs",
+    runs_dir: Annotated[str | Path, Argument("Folder of the runs.")] = "runs",
     *,
-    host: str = "127.0.0.1",
-    port: Port = 8080,
-    no_open: bool = False,
+    host: Annotated[str, HOST] = "127.0.0.1",
+    port: Annotated[Port, PORT] = 8080,
+    no_open: Annotated[bool, NO_OPEN] = False,
 ) -> None:
-    """Show all runs on a live page in a browser (needs the extra [play]).
-
-    Args:
-        runs_dir: folder of the runs.
-        host: address to listen on; if other machines can reach it, the page's URL has a token.
-        port: port to listen on; if it is taken, any free one.
-        no_open: do not open a browser.
-    """
+    """Show all runs on a live page in a browser (needs the extra [play])."""
     _serve(Path(runs_dir), host, port, no_open)
 
 
-@checked
+@command
 def play(
-    agent: str | Path | Run = "package",
+    agent: Annotated[str | Path | Run, AGENT] = "package",
     *,
-    checkpoint: int | str = "best",
-    host: str = "127.0.0.1",
-    port: Port = 8080,
-    no_open: bool = False,
+    checkpoint: Annotated[int | str, CHECKPOINT] = "best",
+    host: Annotated[str, HOST] = "127.0.0.1",
+    port: Annotated[Port, PORT] = 8080,
+    no_open: Annotated[bool, NO_OPEN] = False,
 ) -> None:
     """Play against an agent in a browser (needs the extra [play]).
 
-    The arguments are those of `evaluate` and `dashboard`. If you name no agent, you begin against
-    ``"club"``, which you can beat; a menu has the others.
+    By default you begin against ``"club"``, which you can beat; a menu has the others.
     """
     _serve_game("play", agent, checkpoint, "", host, port, no_open)
 
 
-@checked
+@command
 def watch(
-    agent: str | Path | Run = "package",
+    agent: Annotated[str | Path | Run, AGENT] = "package",
     *,
-    checkpoint: int | str = "best",
-    episode: Count = 0,
-    seed: Count = 0,
-    host: str = "127.0.0.1",
-    port: Port = 8080,
-    no_open: bool = False,
+    checkpoint: Annotated[int | str, CHECKPOINT] = "best",
+    episode: Annotated[Count, EPISODE] = 0,
+    seed: Annotated[Count, SEED] = 0,
+    host: Annotated[str, HOST] = "127.0.0.1",
+    port: Annotated[Port, PORT] = 8080,
+    no_open: Annotated[bool, NO_OPEN] = False,
 ) -> None:
-    """Watch an agent play in a browser, explained step by step (needs the extra [play]).
-
-    The arguments are those of `record` and `dashboard`.
-
-    Args:
-        episode: number of the game, from 0; greedy evaluations of this seed have the same game.
-    """
+    """Watch an agent play in a browser, explained step by step (needs the extra [play])."""
     game = f"{seed}/{episode}" if seed or episode else ""
     _serve_game("watch", agent, checkpoint, game, host, port, no_open)
 
 
 def _serve_game(
-    view: str, agent: str | Path | Run, checkpoint: int | str, game: str, *how: Any
+    name: str,
+    agent: str | Path | Run,
+    checkpoint: int | str,
+    game: str,
+    host: str,
+    port: int,
+    no_open: bool,
 ) -> None:
     from pixelpong.agent.choice import find_agents
+    from pixelpong.faces.page import View
     from pixelpong.run.directory import RUNS_FOLDER
 
-    found, which = find_agents(agent, str(checkpoint))
-    found.load(which)  # so that an error is reported here, not on the page
-    folder = found.run.path.parent if found.run else RUNS_FOLDER
-    _serve(folder, *how, view, (found.path, which, game))
+    agents, which = find_agents(agent, str(checkpoint))
+    agents.load(which)  # an error is reported here, not on the page
+    folder = agents.run.path.parent if agents.run else RUNS_FOLDER
+    _serve(folder, host, port, no_open, View(name, agents.path, which, game))
 
 
-def _serve(runs_dir: Path, host: str, port: int, no_open: bool, *page: Any) -> None:
+def _serve(runs_dir: Path, host: str, port: int, no_open: bool, view: View | None = None) -> None:
     require("The page needs", "starlette", "uvicorn", "websockets", extra="play")
     from pixelpong.faces.page.server import serve
 
     tell = functools.partial(print, file=sys.stderr, flush=True)
     with stoppable() as should_stop:
-        serve(runs_dir, host, port, not no_open, *page, tell=tell, should_stop=should_stop)
+        serve(runs_dir, host, port, not no_open, view, tell=tell, should_stop=should_stop)
 
 
 def version() -> Result:
     """The version of the package, those of its libraries, and the machine."""
-    from pixelpong import __version__
-
     versions, machine, cores = collect_versions(), describe_machine(), count_cores()
-    facts = {"pixelpong": __version__, "versions": versions, "cores": cores, "machine": machine}
+    facts = {
+        "pixelpong": versions["pixelpong"],
+        "versions": versions,
+        "cores": cores,
+        "machine": machine,
+    }
     lines = [
-        f"pixelpong {__version__}",
+        f"pixelpong {versions['pixelpong']}",
         ", ".join(f"{name} {version}" for name, version in versions.items()),
         f"{cores} cores; {', '.join(map(str, machine.values()))}",
     ]

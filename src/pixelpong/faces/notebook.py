@@ -34,10 +34,9 @@ from pixelpong.faces.policy import Policy
 from pixelpong.faces.report import describe_ending, resume_command
 from pixelpong.loop import Ended
 from pixelpong.machine import count_cores, describe_machine
-from pixelpong.run.directory import RunDirectory
 from pixelpong.run.files import write_whole
 from pixelpong.run.names import find_run
-from pixelpong.run.record import DAMAGED, Record
+from pixelpong.run.record import Record
 from pixelpong.run.words import describe_times
 
 
@@ -67,20 +66,19 @@ class Media:
 
 
 class Run(Record):
-    """One training to look at, as it was when it was opened; nothing here changes it.
+    """A run to look at, as it was when it was opened; nothing here changes it.
 
     With an `outcome`, this process has just trained it, and ``print(run)`` says how that ended.
     """
-
-    run: RunDirectory
 
     def __init__(
         self, path: str | Path, outcome: Ended | None = None, *, is_brief: bool = False
     ) -> None:
         """Open a run by its directory, its name in the folder ``runs``, or ``"latest"``."""
         super().__init__(find_run(path))
-        if self.state == DAMAGED:
+        if self.run is None:
             raise RunError(self.problem)
+        self._directory = self.run
         self.outcome, self._is_brief = outcome, is_brief
 
     def __eq__(self, other: object) -> bool:
@@ -91,8 +89,8 @@ class Run(Record):
 
     @property
     def config(self) -> Config:
-        """The configuration of its training."""
-        return self.run.config
+        """The configuration of the run."""
+        return self._directory.config
 
     def metrics(self) -> dict[str, NDArray[Any]]:
         """All metrics of all updates, as arrays by name; NaN where a metric is missing."""
@@ -100,11 +98,11 @@ class Run(Record):
 
     def agents(self) -> list[int]:
         """The updates whose agents are saved; `agent` loads one."""
-        return self.run.list_agents()
+        return self._directory.list_agents()
 
     def agent(self, which: int | str = "best") -> Agent:
         """Load the agent of an update, or ``"best"`` or ``"latest"``."""
-        return Agents.of_run(self.run).load(str(which))
+        return Agents.of_run(self._directory).load(str(which))
 
     def plot(self, kind: str = "curve", *, others: Iterable[str | Path | Run] = ()) -> Media:
         """Draw the ``curve`` or the ``health`` of this run, and of others to compare."""
@@ -113,24 +111,28 @@ class Run(Record):
         return Media(content, f"{kind} of {', '.join(run.path.name for run in runs)}")
 
     def replay(self, checkpoint: int | str = "best", episode: int = 0, **how: Any) -> Media:
-        """Have one of its agents play a game, and film it; see `Policy.replay`."""
+        """Film a game of one of its agents; see `Policy.replay`."""
         return Policy.load(self, checkpoint).replay(episode, **how)
 
     def _repr_html_(self) -> str:
         """The text of `repr` with the result in bold, and the learning curve if it can be drawn."""
-        title, verdict, *rows = (html.escape(row.strip()) for row in repr(self).splitlines())
-        words = f"<p>{title}<br><b>{verdict}</b><br>{'<br>'.join(rows)}</p>"
+        title, summary, *rows = (html.escape(row.strip()) for row in repr(self).splitlines())
+        text = f"<p>{title}<br><b>{summary}</b><br>{'<br>'.join(rows)}</p>"
         with contextlib.suppress(PixelpongError):  # no update yet, or matplotlib is missing
-            words += self.plot("curve")._repr_html_()
-        return words
+            text += self.plot("curve")._repr_html_()
+        return text
 
     def __repr__(self) -> str:
-        times = describe_times(self.training_seconds, self.total_seconds)
+        progress = [
+            f"update {self.update}",
+            number_of(self.episodes, "episode"),
+            number_of(self.steps, "step"),
+            describe_times(self.training_seconds, self.total_seconds),
+        ]
         rows = [
             f"Run('{self.path}'): {self.config.preset} on {self.config.protocol}",
-            self.verdict,
-            f"update {self.update}, {number_of(self.episodes, 'episode')}, "
-            f"{number_of(self.steps, 'step')}{', ' * bool(times)}{times}",
+            self.summary,
+            ", ".join(filter(None, progress)),
             f"{number_of(len(self.agents()), 'agent')} saved",
             f".plot(kind) with {', '.join(KINDS)}; .replay(); .metrics(); .agents(); .config",
         ]

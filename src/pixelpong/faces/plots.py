@@ -4,12 +4,12 @@
     health   entropy, size of the gradient, losses, speed
     sweep    the curve, and the times to win of the settings of a sweep
 
-Runs that differ only in the seed are one line: the mean of the seeds, with a band from the lowest
-to the highest, up to the end of the shortest. Each seed is a thin line up to its own end. Copies of
-a seed count once.
+Runs that differ only in the seed share one line: the mean of the seeds, with a band from the lowest
+to the highest, up to the end of the shortest. Each seed also has a thin line up to its own end.
+Copies of a seed count once.
 
 The colours are those of Okabe and Ito, which colour-blind people can tell apart. Lines also differ
-in their dashes, so a grey print works too. The same figure gives the same bytes: no date, no random
+in their dashes, so a grey print works too. The same plot gives the same bytes: no date, no random
 names. This is the only module that needs matplotlib.
 """
 
@@ -23,25 +23,25 @@ import os
 import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.errors import ConfigError, RunError, expected, on_one_line
+from pixelpong.config import ALGORITHMS
+from pixelpong.errors import ConfigError, RunError, list_words, must_be, on_one_line
 from pixelpong.machine import require
-from pixelpong.run.files import require_place, write_whole
+from pixelpong.run.files import require_writable, write_whole
 from pixelpong.run.record import Record
 from pixelpong.sweeps.sweep import Setting, make_settings, seconds_of
 
 Figure = Any  # a matplotlib Figure; the library is an extra, and may be missing
-Line = tuple[NDArray[Any], NDArray[Any]]  # of one seed: steps [N], ascending, and values [N]
 Settings = Mapping[str, Setting]  # by their names in a legend
 
 FORMATS = ("png", "svg", "pdf")
-MAX_SETTINGS = 12  # of a sweep that are drawn; more could not be told apart
+MAX_SETTINGS = 12  # drawn for a sweep; more could not be told apart
 
 BLUE, VERMILION, GREEN, PURPLE, SKY, ORANGE = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00",
@@ -60,12 +60,13 @@ _STYLE: Any = {
     "legend.frameon": False, "savefig.dpi": 160, "savefig.facecolor": "white",
     "svg.hashsalt": "pixelpong",
 }  # fmt: skip
-_LETTERS_PER_INCH = 8  # of a title
-_POINTS = 200  # of a mean
-_MANY = 3000  # more dots than this become one bitmap in an SVG
-_BLOCKS = 60  # of updates; their medians are drawn
+_LETTERS_PER_INCH = 8  # in a title
+_MEAN_POINTS = 200  # of the line of a mean
+_MANY_POINTS = 3000  # more than this become one bitmap in an SVG
+_NUM_BLOCKS = 60  # of updates, whose medians a smoothed line shows
 
-_SIGNS = {  # the panels of the health plot: columns of the metrics, and their titles
+# The panels of the health plot: columns of the metrics, with their titles.
+_SIGNS = {
     "entropy": "entropy of the policy, nats",
     "up_share": "share of steps that go up",
     "grad_norm": "norm of the gradient",
@@ -76,42 +77,51 @@ _SIGNS = {  # the panels of the health plot: columns of the metrics, and their t
     "steps_per_second": "steps per second",
     "busy_share": "share of time workers play",
 }
-_ACTIONS = {"ppo": 3, "reinforce": 2}
+
+
+class Line(NamedTuple):
+    """A metric of one seed."""
+
+    steps: NDArray[Any]  # [N], ascending
+    values: NDArray[Any]  # [N]
 
 
 def plot(runs: Sequence[Record], kind: str, path: Path | None, folder: Path = Path()) -> Path:
-    """Draw runs into a file, by default in a `folder`; the suffix chooses the format."""
+    """Draw runs into a file, by default in a `folder`; its ending chooses the format."""
     file = path or folder / "plots" / f"{kind}.png"
     if path is not None:
-        require_place(path)
+        require_writable(path)
     content = draw_plot(runs, kind, file.suffix.lower().removeprefix("."))
     write_whole(file, content, make_folder=path is None)
     return file
 
 
-def draw_plot(runs: Sequence[Record], kind: str, format: str) -> bytes:
-    """A picture of one or more runs, as the bytes of a file in one of `FORMATS`."""
-    for what, name, names in (("kind", kind, KINDS), ("format", format, FORMATS)):
-        if name not in names:
-            raise ConfigError(expected(f"a {what} of {', '.join(names)}", repr(name)))
-    require("Pictures need", "matplotlib", extra="plot")
+def draw_plot(runs: Sequence[Record], kind: str, file_format: str) -> bytes:
+    """A plot of one or more runs, as the bytes of a file in one of `FORMATS`."""
+    if kind not in KINDS:
+        raise ConfigError(must_be("kind", list_words(list(KINDS), "or"), repr(kind)))
+    if file_format not in FORMATS:
+        names = list_words([f".{name}" for name in FORMATS], "or")
+        raise ConfigError(f"The name of a plot must end in {names}, not .{file_format}.")
+    require("Plots need", "matplotlib", extra="plot")
     with house_style():
-        return render(KINDS[kind](name_settings(runs)), format)
+        return render(KINDS[kind](name_settings(runs)), file_format)
 
 
 def name_settings(runs: Sequence[Record]) -> Settings:
     """The settings of runs, each by its name in a legend."""
     for run in runs:
         if run.config is None or not run.steps:
-            raise RunError(run.problem or f"{run.path} has no update yet: train it first.")
+            raise RunError(run.problem or f"{run.path} has no update to plot yet; train it first.")
     settings: dict[str, Setting] = {}
     for setting in make_settings(runs):
-        run, *others = setting.records
-        name = run.name
-        if others:
-            what = textwrap.shorten(setting.label or setting.config.preset, 80, placeholder=" …")
-            name = f"{what}, {len(setting.records)} seeds"
-        settings[plain(str(run.path) if plain(name) in settings else name)] = setting
+        first, name = setting.records[0], setting.records[0].name
+        if len(setting.records) > 1:
+            label = textwrap.shorten(setting.label or setting.config.preset, 80, placeholder=" …")
+            name = f"{label}, {len(setting.records)} seeds"
+        if escape(name) in settings:
+            name = str(first.path)
+        settings[escape(name)] = setting
     return settings
 
 
@@ -121,12 +131,12 @@ def draw_curve(settings: Settings) -> Figure:
     axes = figure.add_subplot()
     _draw_returns(axes, settings)
     if not math.isfinite(axes.dataLim.ymax):
-        raise RunError("There is no estimated return to draw yet: train for 1,000 points or more.")
+        raise RunError("There is no estimated return to plot yet; train for 1,000 points or more.")
     return _finish(figure, "Learning curve", settings)
 
 
 def draw_sweep(settings: Settings) -> Figure:
-    """The curve, and the time of each training that won, with the median and its 95 % interval."""
+    """The curve, and the time of each run that won, with the median and its 95 % interval."""
     settings = dict(list(settings.items())[:MAX_SETTINGS])
     figure = new_figure(10, 8.5)
     curves, times = figure.subplots(2, height_ratios=[1.15, 1])
@@ -136,30 +146,33 @@ def draw_sweep(settings: Settings) -> Figure:
         shown = setting.won if has_won else setting.records
         seconds = [seconds_of(run) or 0.0 for run in shown]
         times.plot(seconds, [number] * len(seconds), "o", color=colour_of(number), alpha=0.6)
-        if found := setting.summarize()["seconds"]:
-            median = found["median"]
-            reach = [[abs(end - median)] for end in found["ci95"] or (median, median)]
-            times.errorbar(median, number, xerr=reach, fmt="D", color=BLACK, capsize=4, zorder=4)
+        summary = setting.summarize()["seconds"]
+        if summary is not None:
+            median = summary["median"]
+            ends = summary["ci95"] or (median, median)
+            lengths = [[abs(end - median)] for end in ends]
+            times.errorbar(median, number, xerr=lengths, fmt="D", color=BLACK, capsize=4, zorder=4)
         won = f"{name}: {len(setting.won)} of {len(setting.records)} won"
-        _write_at_the_end(times, number - 0.2, won)
+        _write_at_right(times, number - 0.2, won)
     times.set(xlim=(0, None), ylim=(len(settings) - 0.5, -0.7), yticks=[], xlabel="seconds")
     times.set_title("Time to win: median, 95 % interval" if has_won else "Time of training")
     return _finish(figure, "Sweep", settings)
 
 
 def draw_health(settings: Settings) -> Figure:
-    """Early signs of a failing training, and its speed, as medians of blocks of updates."""
+    """Early signs of a run that fails, and its speed, as medians of blocks of updates."""
     signs = [sign for sign in _SIGNS if any(find_lines(it, sign) for it in settings.values())]
     rows = math.ceil(len(signs) / 3)
     figure = new_figure(12, 2.7 * rows + 0.8)
-    for place, sign in enumerate(signs, 1):
-        axes = figure.add_subplot(rows, 3, place)
-        _draw_lines(axes, settings, sign, _smooth)
+    for panel, sign in enumerate(signs, 1):
+        axes = figure.add_subplot(rows, 3, panel)
+        _draw_lines(axes, settings, sign, is_smooth=True)
         if sign == "entropy":
             for algorithm in sorted({it.config.algorithm for it in settings.values()}):
-                actions = _ACTIONS[algorithm]
-                axes.axhline(math.log(actions), color=GREY, linewidth=1, linestyle=":")
-                _write_at_the_end(axes, math.log(actions), f"ln {actions}: all actions alike")
+                num_actions = ALGORITHMS[algorithm].num_actions
+                axes.axhline(math.log(num_actions), color=GREY, linewidth=1, linestyle=":")
+                note = f"ln {num_actions}: all actions equally likely"
+                _write_at_right(axes, math.log(num_actions), note)
             axes.margins(y=0.15)
         if axes.dataLim.ymin >= 0:
             axes.set_ylim(bottom=0)
@@ -171,34 +184,26 @@ KINDS = {"curve": draw_curve, "health": draw_health, "sweep": draw_sweep}
 
 
 def find_lines(setting: Setting, name: str) -> list[Line]:
-    """The steps and a column of each seed that has it."""
-    return [line for line in (run.curve(name) for run in setting.records) if len(line[0])]
+    """A metric of each seed that has it."""
+    lines = [Line(*run.curve(name)) for run in setting.records]
+    return [line for line in lines if len(line.steps)]
 
 
 def _draw_returns(axes: Any, settings: Settings) -> None:
     """The estimated returns, with the greedy evaluations; for a single run its episodes."""
     _draw_lines(axes, settings, "estimated_return")
-    runs = [(number, run) for number, it in enumerate(settings.values()) for run in it.records]
-    for number, run in runs:
-        if run.evaluations:
-            at = run.steps_at(it.update for it in run.evaluations)
-            means = [it.mean_return for it in run.evaluations]
-            ends = np.transpose([it.ci95 for it in run.evaluations])
-            axes.errorbar(
-                at, means, abs(ends - means), fmt="D", color=colour_of(number),
-                markeredgecolor="white", markersize=6, capsize=3, elinewidth=1.4, zorder=4,
-            )  # fmt: skip
-        steps, attempts = run.curve("attempt")
-        again = steps[1:][np.diff(attempts) > 0]
-        if len(again):
-            axes.plot(again, np.interp(again, *run.curve()), "X", color=BLACK, markersize=8)
+    for number, setting in enumerate(settings.values()):
+        for run in setting.records:
+            _draw_evaluations(axes, run, colour_of(number))
+            _draw_restarts(axes, run)
+    runs = [run for setting in settings.values() for run in setting.records]
     note = "band: lowest to highest, where all have data; cross: started again"
     if len(runs) == 1:
         note = "dot: an episode"
-        steps, returns = runs[0][1].returns()
+        steps, returns = runs[0].returns()
         axes.plot(
             steps, returns, ".", color="#A0A0A0", zorder=1, markeredgewidth=0, markersize=5,
-            rasterized=len(returns) > _MANY,
+            rasterized=len(returns) > _MANY_POINTS,
         )  # fmt: skip
     # Early runs would be a flat line.
     axes.set_ylim(-21.8, np.clip(axes.dataLim.ymax + 2, -19, 21.8))
@@ -207,61 +212,97 @@ def _draw_returns(axes: Any, settings: Settings) -> None:
     axes.set_title(note, color=GREY, fontsize=10, loc="left")
 
 
-def _draw_lines(
-    axes: Any, settings: Settings, name: str, smooth: Callable[..., Line] | None = None
-) -> None:
-    """A line for each setting: that of its seed, or the mean of several with their band."""
+def _draw_evaluations(axes: Any, run: Record, colour: str) -> None:
+    """A diamond with an interval for each evaluation of a run."""
+    if run.evaluations:
+        steps = run.steps_at(it.update for it in run.evaluations)
+        means = [it.mean_return for it in run.evaluations]
+        ends = np.transpose([it.ci95 for it in run.evaluations])
+        axes.errorbar(
+            steps, means, abs(ends - means), fmt="D", color=colour, markeredgecolor="white",
+            markersize=6, capsize=3, elinewidth=1.4, zorder=4,
+        )  # fmt: skip
+
+
+def _draw_restarts(axes: Any, run: Record) -> None:
+    """A cross where a run started again with new parameters."""
+    steps, attempts = run.curve("attempt")
+    restarts = steps[1:][np.diff(attempts) > 0]
+    if len(restarts):
+        axes.plot(restarts, np.interp(restarts, *run.curve()), "X", color=BLACK, markersize=8)
+
+
+def _draw_lines(axes: Any, settings: Settings, name: str, *, is_smooth: bool = False) -> None:
+    """Draw a metric of each setting: its only seed, or the mean of its seeds with their band."""
     from matplotlib.ticker import EngFormatter
 
     for number, (label, setting) in enumerate(settings.items()):
-        colour, lines = colour_of(number), find_lines(setting, name)
-        seeds = [smooth(*line) for line in lines] if smooth else lines
-        for steps, values in lines if len(lines) == 1 else seeds:
-            thin = {"linewidth": 0.6, "alpha": 0.4, "rasterized": len(steps) > _MANY}
-            axes.plot(steps, values, color=colour, **thin)
-        steps, values = seeds[0] if seeds else (np.empty(0), np.empty(0))
-        if len(seeds) > 1:
-            begin, end = max(each[0][0] for each in seeds), min(each[0][-1] for each in seeds)
-            steps = np.linspace(begin, max(begin, end), _POINTS)
-            table = np.array([np.interp(steps, *each) for each in seeds])
-            low, high, values = table.min(axis=0), table.max(axis=0), table.mean(axis=0)
-            axes.fill_between(steps, low, high, color=colour, alpha=0.15, linewidth=0)
-        dashes = DASHES[number % len(DASHES)]
-        axes.plot(steps, values, color=colour, linestyle=dashes, label=label)
+        raw = find_lines(setting, name)
+        smooth = [_smooth(line) for line in raw] if is_smooth else raw
+        # Behind its own smoothed line, a single seed is shown in full.
+        _draw_thin(axes, raw if len(raw) == 1 else smooth, colour_of(number))
+        main = Line(np.empty(0), np.empty(0))  # of a setting without data, for the legend
+        if len(smooth) == 1:
+            main = smooth[0]
+        elif smooth:
+            main = _draw_band(axes, smooth, colour_of(number))
+        axes.plot(
+            main.steps, main.values, color=colour_of(number),
+            linestyle=DASHES[number % len(DASHES)], label=label,
+        )  # fmt: skip
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.set(xlabel="steps of the agent", xlim=(0, None))
 
 
-def _smooth(steps: NDArray[Any], values: NDArray[Any]) -> Line:
-    """Medians of blocks."""
-    count = min(len(steps), _BLOCKS)
-    blocks = [[np.median(it) for it in np.array_split(each, count)] for each in (steps, values)]
-    return np.array(blocks[0]), np.array(blocks[1])
+def _draw_thin(axes: Any, lines: Sequence[Line], colour: str) -> None:
+    for line in lines:
+        is_bitmap = len(line.steps) > _MANY_POINTS
+        axes.plot(*line, color=colour, linewidth=0.6, alpha=0.4, rasterized=is_bitmap)
 
 
-def _write_at_the_end(axes: Any, height: float, text: str) -> None:
-    where = axes.get_yaxis_transform()
-    axes.text(1, height, text, transform=where, ha="right", va="bottom", color=GREY, fontsize=9)
+def _draw_band(axes: Any, lines: Sequence[Line], colour: str) -> Line:
+    """A band from the lowest to the highest line, where all have data; the mean is returned."""
+    begin = max(line.steps[0] for line in lines)
+    end = min(line.steps[-1] for line in lines)
+    steps = np.linspace(begin, max(begin, end), _MEAN_POINTS)
+    table = np.array([np.interp(steps, *line) for line in lines])
+    low, high = table.min(axis=0), table.max(axis=0)
+    axes.fill_between(steps, low, high, color=colour, alpha=0.15, linewidth=0)
+    return Line(steps, table.mean(axis=0))
 
 
-def _finish(figure: Figure, what: str, settings: Settings) -> Figure:
+def _smooth(line: Line) -> Line:
+    """The medians of blocks."""
+    num_blocks = min(len(line.steps), _NUM_BLOCKS)
+    steps, values = (
+        [np.median(block) for block in np.array_split(column, num_blocks)] for column in line
+    )
+    return Line(np.array(steps), np.array(values))
+
+
+def _write_at_right(axes: Any, height: float, text: str) -> None:
+    transform = axes.get_yaxis_transform()
+    axes.text(1, height, text, transform=transform, ha="right", va="bottom", color=GREY, fontsize=9)
+
+
+def _finish(figure: Figure, title: str, settings: Settings) -> Figure:
     """Add the title and the legend."""
-    (name, setting), *others = settings.items()
-    if others:
-        title = f"{what} of {sum(len(it.records) for it in settings.values())} runs"
+    if len(settings) > 1:
+        full_title = f"{title} of {sum(len(it.records) for it in settings.values())} runs"
         handles, labels = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=9)
     else:
+        [(name, setting)] = settings.items()
         config = setting.config
-        title = f"{what} of {name} ({config.preset} on {config.protocol})"
-    most = int(_LETTERS_PER_INCH * figure.get_figwidth())
-    figure.suptitle(textwrap.fill(title, most), fontsize=13)
+        full_title = f"{title} of {name} ({config.preset} on {config.protocol})"
+    width = int(_LETTERS_PER_INCH * figure.get_figwidth())
+    figure.suptitle(textwrap.fill(full_title, width), fontsize=13)
     return figure
 
 
 @contextlib.contextmanager
 def house_style() -> Iterator[None]:
-    """While inside, draw in our style, whatever the user's own settings are."""
+    """While inside, draw in our style, whatever the user's settings are."""
     _load_matplotlib()
     import matplotlib.style
 
@@ -273,10 +314,10 @@ def house_style() -> Iterator[None]:
 def _load_matplotlib() -> None:
     """Import matplotlib without what it needs for windows: here it only draws to files.
 
-    A notebook names its own backend in the environment, also for programs that it starts, and
-    matplotlib refuses a name that it does not know. So it is imported without that name and gets
-    it afterwards, if it knows it. If its folder cannot be written, it says so in its log, and uses
-    a temporary one.
+    A notebook names its backend in the environment, which programs that it starts inherit, and
+    matplotlib refuses a name that it does not know. So it is imported without that name, which is
+    set afterwards if it is known. If matplotlib cannot write to its folder, it uses a temporary
+    one and logs a warning, which is dropped here.
     """
     if "matplotlib" in sys.modules:
         return
@@ -301,16 +342,18 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def render(figure: Figure, format: str) -> bytes:
+def render(figure: Figure, file_format: str) -> bytes:
     """The figure as the bytes of a file in one of `FORMATS`."""
-    buffer, keys = io.BytesIO(), {"svg": "Date", "png": "Software", "pdf": "CreationDate"}
-    figure.savefig(buffer, format=format, metadata={keys[format]: None})
+    varying = {"svg": "Date", "png": "Software", "pdf": "CreationDate"}[file_format]
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=file_format, metadata={varying: None})
     return buffer.getvalue()
 
 
-def plain(text: str) -> str:
+def escape(text: str) -> str:
     """Escape text so that matplotlib draws it literally: no formula, no hidden label."""
-    return " " * text.startswith("_") + on_one_line(text).replace("$", r"\$")
+    literal = on_one_line(text).replace("$", r"\$")
+    return f" {literal}" if literal.startswith("_") else literal
 
 
 def colour_of(number: int) -> str:

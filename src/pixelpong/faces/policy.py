@@ -9,7 +9,7 @@
         is_over = terminated or truncated
 
 It sees the colour frames of `pixelpong.make_env` and ``ALE/Pong-v5``, and decides exactly as in the
-rollouts of a training. It needs the previous frame and its last action: `act` remembers both,
+rollouts of its training. It needs the previous frame and its last action: `act` remembers both,
 `predict` takes and returns them.
 """
 
@@ -20,16 +20,16 @@ import functools
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.agent.file import Agent
 from pixelpong.env.preprocess import BACKGROUND_REDS
-from pixelpong.errors import ConfigError, Interrupted, expected
+from pixelpong.errors import ConfigError, Interrupted, must_be
 from pixelpong.evaluation import summarize
-from pixelpong.faces.checks import Length, Speed, checked
+from pixelpong.faces.arguments import Length, Speed, checked
 from pixelpong.play.networks import GREEDY, Explanation
 from pixelpong.run.lines import Evaluation
 from pixelpong.run.words import signed
@@ -39,8 +39,12 @@ from pixelpong.seeding import make_rng
 if TYPE_CHECKING:
     from pixelpong.faces.notebook import Media, Run
 
-# The previous screen and the action chosen there; None at the start of an episode.
-Memory = tuple[NDArray[np.uint8], int] | None
+
+class Memory(NamedTuple):
+    """What an agent remembers of the previous step."""
+
+    screen: NDArray[np.uint8]  # [210, 160], palette indices
+    action: int
 
 
 class Policy:
@@ -49,7 +53,7 @@ class Policy:
     Attributes:
         about: facts about it: update, steps, estimated return and so on.
         actions: the actions it chooses from, in the numbers of ``ALE/Pong-v5``.
-        rng: draws the actions of `predict` if it is not deterministic.
+        rng: generator for the actions of `predict` if it is not deterministic.
     """
 
     def __init__(self, agent: Agent, name: str = "an agent") -> None:
@@ -89,14 +93,14 @@ class Policy:
 
     def reset(self) -> None:
         """Start an episode: forget the previous frame."""
-        self._memory: Memory = None
+        self._memory: Memory | None = None
 
     def act(self, observation: NDArray[np.uint8], rng: np.random.Generator | None = None) -> int:
         """See the next frame and decide.
 
         Args:
             observation: [210, 160, 3] uint8, a frame as from `pixelpong.make_env`; not changed.
-            rng: draws the action; without it, the most probable action is taken.
+            rng: generator that samples the action; without it, the most probable one is taken.
 
         Returns:
             One of `actions`.
@@ -109,9 +113,9 @@ class Policy:
         >>> policy.act(observation) in policy.actions
         True
         """
-        draw = GREEDY if rng is None else rng.random()
-        self._memory = self._look(observation, self._memory, draw)
-        return self._memory[1]
+        uniform = GREEDY if rng is None else rng.random()
+        self._memory = self._look(observation, self._memory, uniform)
+        return self._memory.action
 
     def probabilities(self, observation: NDArray[np.uint8]) -> NDArray[np.float64]:
         """The probabilities of `actions`, [A], if this is the next frame; nothing is remembered."""
@@ -134,7 +138,7 @@ class Policy:
             observation: [210, 160, 3] uint8, or [n, 210, 160, 3].
             state: from the previous call; None at the start.
             episode_start: [n], True for episodes that begin here; by default none.
-            deterministic: take the most probable action instead of drawing one from `rng`.
+            deterministic: take the most probable action instead of sampling one with `rng`.
 
         Returns:
             The actions, one or [n], and the state for the next call; `state` is not changed.
@@ -147,13 +151,14 @@ class Policy:
         before = [None] * len(frames) if state is None else state
         for name, given in ("state", before), ("episode_start", episode_start):
             if given is not None and len(given) != len(frames):
-                raise ConfigError(f"There are {len(frames)} frames, so {name} has as many entries.")
+                needed = f"There are {len(frames)} frames, so {name} needs {len(frames)} entries"
+                raise ConfigError(f"{needed}, not {len(given)}.")
         after = []
-        for place, frame in enumerate(frames):
-            begins = episode_start is not None and episode_start[place]
-            draw = GREEDY if deterministic else self.rng.random()
-            after.append(self._look(frame, None if begins else before[place], draw))
-        actions = np.array([action for _, action in after], np.int64)
+        for index, frame in enumerate(frames):
+            begins = episode_start is not None and episode_start[index]
+            uniform = GREEDY if deterministic else self.rng.random()
+            after.append(self._look(frame, None if begins else before[index], uniform))
+        actions = np.array([memory.action for memory in after], np.int64)
         return actions if np.ndim(observation) == 4 else actions[0], after
 
     def evaluate_in_gymnasium(
@@ -201,7 +206,7 @@ class Policy:
         Args:
             episode: number of the game.
             seed: seed of the evaluation.
-            sampled: draw the actions, as in training, instead of taking the most probable ones.
+            sampled: sample the actions, as in training, instead of taking the most probable ones.
             overlay: show points, probabilities, value and what the network sees.
             speed: playback speed; 1 is the game's own.
             seconds: length of the film; None for the whole game, about 20 MB.
@@ -222,28 +227,27 @@ class Policy:
             return Media(path.read_bytes(), title)
 
     def __repr__(self) -> str:
-        words = [f"{self.algorithm} on {self.protocol}"]
+        facts = [f"{self.algorithm} on {self.protocol}"]
         if "update" in self.about:
-            words.append(f"update {self.about['update']}")
+            facts.append(f"update {self.about['update']}")
         if self.about.get("estimated_return") is not None:
-            words.append(f"estimated return {signed(self.about['estimated_return'])}")
-        return f"Policy({', '.join(words)})"
+            facts.append(f"estimated return {signed(self.about['estimated_return'])}")
+        return f"Policy({', '.join(facts)})"
 
-    def _look(
-        self, frame: NDArray[np.uint8], before: Memory, draw: float
-    ) -> tuple[NDArray[np.uint8], int]:
-        """Decide at a frame; return the screen and the action, to be remembered."""
+    def _look(self, frame: NDArray[np.uint8], before: Memory | None, uniform: float) -> Memory:
+        """Decide at a frame; return what is to be remembered."""
         is_array = isinstance(frame, np.ndarray)
         if not is_array or frame.shape != (210, 160, 3) or frame.dtype != np.uint8:
             got = f"{frame.dtype} {list(frame.shape)}" if is_array else type(frame).__name__
-            what = "frames of 210 rows, 160 columns and 3 colours, uint8"
-            raise ConfigError(expected(what, got, "use make_env(observation='frame')"))
+            allowed = "a frame of 210 rows, 160 columns and 3 colours, uint8"
+            advice = "use make_env(observation='frame')"
+            raise ConfigError(must_be("the observation", allowed, got, advice))
         self._network.reset()
         if before is not None:
             self._network.follow(*before)
         # Palette indices of black and of the ball: the network distinguishes only these two.
         screen = np.where(np.isin(frame[..., 0], BACKGROUND_REDS), 0, 14).astype(np.uint8)
-        return screen, self._network.act(screen, draw)
+        return Memory(screen, self._network.act(screen, uniform))
 
     def _explain(self, observation: NDArray[np.uint8]) -> Explanation:
         self._look(observation, self._memory, GREEDY)

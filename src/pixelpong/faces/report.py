@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pixelpong.config import COUNTED, OPTIONS, PLACE, Config
+from pixelpong.config import COUNTED, LOCAL_OPTIONS, OPTIONS, Config
 from pixelpong.errors import number_of, on_one_line
 from pixelpong.run.words import describe_times, duration, signed
 
@@ -48,7 +48,7 @@ def table(
     left: Container[int] = (0,),
     width: int = 80,
 ) -> list[str]:
-    """Lines in columns; those in `left` are left-aligned, and the last are cut if too wide.
+    """The lines of a table; columns in `left` are left-aligned, and those beyond `width` left out.
 
     >>> table(["name", "steps"], [["a", "1,000"], ["longer", "9"]])
     ['name    steps', 'a       1,000', 'longer      9']
@@ -56,42 +56,43 @@ def table(
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     while len(widths) > 1 and sum(widths) + 2 * len(widths) - 2 > width:
         widths.pop()
-    sides = ["<" if place in left else ">" for place in range(len(widths))]
-    return [
-        "  ".join(
-            f"{cell:{side}{wide}}" for cell, side, wide in zip(row, sides, widths, strict=False)
-        ).rstrip()
-        for row in (heads, *rows)
-    ]
+    lines = []
+    for row in (heads, *rows):
+        cells = [
+            cell.ljust(size) if column in left else cell.rjust(size)
+            for column, (cell, size) in enumerate(zip(row, widths, strict=False))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return lines
 
 
 def pairs(values: Mapping[str, object]) -> list[str]:
-    """A line for each value that is not empty, with its name."""
+    """A line for each value with its name; empty values are left out."""
     return [f"{name:12} {value}" for name, value in values.items() if value]
 
 
-def shorten(text: str, room: int) -> str:
-    """Shorten a name to one line of at most `room` columns; the end of a path says the most."""
+def shorten(text: str, width: int) -> str:
+    """Shorten a name to one line of at most `width` columns; the end of a path says the most."""
     text = on_one_line(text)
-    return text if len(text) <= room else f"…{text[len(text) - room + 1 :]}"
+    return text if len(text) <= width else f"…{text[len(text) - width + 1 :]}"
 
 
-def count(number: int, total: int, what: str) -> None:
+def show_count(number: int, total: int, noun: str) -> None:
     """Show a counter on a terminal; it disappears at the end."""
     if is_terminal(sys.stderr):
-        text = "" if number == total else f"{number:,} of {total:,} {what}"
+        text = "" if number == total else f"{number:,} of {total:,} {noun}"
         with dropping():
             print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
-# --- what shows the work is not the work -------------------------------------------------------
+# --- output that must not stop the work -------------------------------------------------------
 
 
 @contextlib.contextmanager
 def dropping() -> Iterator[None]:
     """While inside, drop what cannot be shown: a terminal may be gone, a disk full, a file closed.
 
-    Only a reader who has gone, as with ``| head``, ends the work: that is what the reader wants.
+    A closed pipe, as with ``| head``, does end the work: its reader wants no more.
     """
     try:
         yield
@@ -102,21 +103,21 @@ def dropping() -> Iterator[None]:
 
 
 def tell(line: str) -> None:
-    """Print a line about the work that goes on."""
+    """Print a line about the progress of the work."""
     Outlet(sys.stdout).write(f"{line}\n")
 
 
 def is_terminal(stream: Any) -> bool:
-    """Whether a stream is a terminal; one that cannot say is none."""
+    """Whether a stream is a terminal; False if the stream cannot say."""
     with dropping():
         return stream is not None and hasattr(stream, "isatty") and bool(stream.isatty())
     return False
 
 
 class Outlet:
-    """A stream for those who print about the work; see `dropping`.
+    """A stream for progress output, whose errors are dropped; see `dropping`.
 
-    The stream itself may be any object with ``write``, or None.
+    The underlying stream may be any object with ``write``, or None.
     """
 
     def __init__(self, stream: Any) -> None:
@@ -125,7 +126,7 @@ class Outlet:
         self.encoding = getattr(stream, "encoding", None) or "utf-8"
 
     def write(self, text: str) -> int:
-        """Write text, and let nobody wait for it."""
+        """Write text and flush it."""
         if self._stream is not None:
             with dropping():
                 self._stream.write(
@@ -135,7 +136,7 @@ class Outlet:
         return len(text)
 
     def flush(self) -> None:
-        """Hand on what was written, if the stream can."""
+        """Flush the stream if it can be flushed."""
         if hasattr(self._stream, "flush"):
             with dropping():
                 self._stream.flush()
@@ -145,7 +146,7 @@ class Outlet:
         return is_terminal(self._stream)
 
 
-# --- a training -------------------------------------------------------------------------------
+# --- a training run ---------------------------------------------------------------------------
 
 _NEXT = """
 watch it         pixelpong watch {run}
@@ -155,42 +156,55 @@ film it          pixelpong record {run} --overlay --out best.mp4
 
 
 def describe_ending(facts: Facts, outcome: Ended, *, is_brief: bool) -> str:
-    """How a training ended: won or not, and the commands that come next."""
-    progress, verdict = outcome.progress, outcome.test
+    """How a training run ended: won or not, and the commands that come next."""
     run = shlex.quote(facts["run"])
-    words = {"interrupted": "interrupted", "until_return": "done"}
-    times = describe_times(facts["training_seconds"], facts["total_seconds"])
-    ended = (
-        f"{words.get(outcome.reason, f'budget spent ({outcome.reason})')}: "
-        f"update {progress.update}, {number_of(progress.episodes, 'episode')}, "
-        f"{number_of(progress.steps, 'step')}{' in ' * bool(times)}{times}, "
-        f"mean of the last 100 {signed(progress.mean_return_100, 2)}"
-    )
+    ended = _describe_end(facts, outcome)
     if is_brief:
         return f"{ended}; saved in {run}"
-    lines, more = [], ""
+    progress, result = outcome.progress, outcome.test
+    lines, budget = [], ""
     if outcome.reason in COUNTED:
-        count = getattr(progress, COUNTED[outcome.reason])
-        more = f" --{outcome.reason.replace('_', '-')} {2 * count}"
-    if verdict is not None and verdict.target is not None:
-        word = "Won" if verdict.is_won else "Not won yet"
-        lines.append(f"{word}: {verdict}; the target is {signed(verdict.target)}")
-        if verdict.is_won:
-            more = f" --until-return {min(verdict.target + 1, 21):g}"
+        reached = getattr(progress, COUNTED[outcome.reason])
+        budget = f" {OPTIONS[outcome.reason].flag} {2 * reached}"
+    if result is not None and result.target is not None:
+        word = "Won" if result.is_won else "Not won yet"
+        lines.append(f"{word}: {result}; the target is {signed(result.target)}")
+        if result.is_won:
+            budget = f" --until-return {min(result.target + 1, 21):g}"
             after = number_of(progress.steps, "step")
-            if verdict.total_seconds is not None:  # the new games came after the win
-                after += f" and {duration(verdict.total_seconds)}, before the new games"
+            if result.total_seconds is not None:  # the new games came after the win
+                after += f" and {duration(result.total_seconds)}, before the new games"
             lines += [f"after {after}, on {facts['machine']}", _NEXT.format(run=run)]
-    lines += [ended, f"params {outcome.params_sha256}"]
-    return "\n".join([*lines, f"saved in {run}; continue with:", f"  {facts['resume']}{more}"])
+    lines += [
+        ended,
+        f"params {outcome.params_sha256}",
+        f"saved in {run}; continue with:",
+        f"  {facts['resume']}{budget}",
+    ]
+    return "\n".join(lines)
 
 
-def place_of(config: Config) -> dict[str, Any]:
-    """The options that a resume needs to play where this training does; none without Ray."""
+def _describe_end(facts: Facts, outcome: Ended) -> str:
+    """Why and where a training run ended, on one line."""
+    progress = outcome.progress
+    reasons = {"interrupted": "interrupted", "until_return": "done"}
+    reason = reasons.get(outcome.reason, f"budget spent ({outcome.reason})")
+    steps = number_of(progress.steps, "step")
+    times = describe_times(facts["training_seconds"], facts["total_seconds"])
+    if times:
+        steps += f" in {times}"
+    return (
+        f"{reason}: update {progress.update}, {number_of(progress.episodes, 'episode')}, {steps}, "
+        f"mean of the last 100 {signed(progress.mean_return_100, 2)}"
+    )
+
+
+def local_options(config: Config) -> dict[str, Any]:
+    """The options that a resume needs to play where this run was played; none without Ray."""
     if config.engine != "ray":
         return {}
-    flat = vars(config)
-    return {name: flat[name] for name in PLACE if flat[name] != OPTIONS[name].default}
+    values = {name: getattr(config, name) for name in LOCAL_OPTIONS}
+    return {name: value for name, value in values.items() if value != OPTIONS[name].default}
 
 
 def resume_command(path: Path, config: Config) -> str:
@@ -200,7 +214,7 @@ def resume_command(path: Path, config: Config) -> str:
     "pixelpong resume 'my run' --engine ray --ray-address auto"
     """
     words = ["pixelpong", "resume", str(path)]
-    for name, value in place_of(config).items():
+    for name, value in local_options(config).items():
         words += [OPTIONS[name].flag, str(value)]
     return shlex.join(words)
 
@@ -210,36 +224,54 @@ def resume_command(path: Path, config: Config) -> str:
 
 def describe_runs(facts: Facts, width: int = 80) -> str:
     """A table of runs, then of sweeps."""
-    found, rows = [*facts["runs"], *facts["sweeps"]], []
-    for it in found:
-        greedy, best = it["greedy"], it["estimated_return"]
-        shown = signed(greedy["mean_return"]) if greedy else "~" * (best is not None) + signed(best)
-        seed = "–" if it["seed"] is None else str(it["seed"])
-        size, since = f"{it['bytes'] / 1e6:,.1f} MB", duration(max(time.time() - it["modified"], 0))
-        row = (shorten(it["name"], 28), it["state"], shown, f"{it['steps']:,}", seed)
-        rows.append((*row, (it["preset"] or "–")[:10], size, since))
+    listed = [*facts["runs"], *facts["sweeps"]]
     heads = ("run", "state", "return", "steps", "seed", "preset", "size", "age")
-    lines = table(heads, rows, left=(0, 1, 5), width=width)
-    for place, it in enumerate(facts["runs"], start=1):
-        if it["problem"]:
-            lines[place] += "\n  " + it["problem"][: width - 2]
-    numbers = [number_of(len(facts["runs"]), "run")]
-    numbers += [number_of(len(facts["sweeps"]), "sweep")] if facts["sweeps"] else []
-    hint = "; ~ is an estimate from the points won" * any(row[2].startswith("~") for row in rows)
-    lines.append(f"{', '.join(numbers)}, {sum(it['bytes'] for it in found) / 1e6:,.1f} MB{hint}")
-    return "\n".join(lines)
+    lines = table(heads, [_make_row(it) for it in listed], left=(0, 1, 5), width=width)
+    for index, run in enumerate(facts["runs"], start=1):
+        if run["problem"]:
+            lines[index] += "\n  " + run["problem"][: width - 2]
+    total = number_of(len(facts["runs"]), "run")
+    if facts["sweeps"]:
+        total += f", {number_of(len(facts['sweeps']), 'sweep')}"
+    total += f", {sum(it['bytes'] for it in listed) / 1e6:,.1f} MB"
+    if any(_is_estimate(it) for it in listed):
+        total += "; ~ is an estimate from the points won"
+    return "\n".join([*lines, total])
+
+
+def _make_row(facts: Facts) -> tuple[str, ...]:
+    """A run or a sweep as a row of the table."""
+    if _is_estimate(facts):
+        shown_return = f"~{signed(facts['estimated_return'])}"
+    else:
+        shown_return = signed(facts["greedy"]["mean_return"] if facts["greedy"] else None)
+    return (
+        shorten(facts["name"], 28),
+        facts["state"],
+        shown_return,
+        f"{facts['steps']:,}",
+        "–" if facts["seed"] is None else str(facts["seed"]),
+        (facts["preset"] or "–")[:10],
+        f"{facts['bytes'] / 1e6:,.1f} MB",
+        duration(max(time.time() - facts["modified"], 0)),
+    )
+
+
+def _is_estimate(facts: Facts) -> bool:
+    """Whether the return of a run is known from training only."""
+    return not facts["greedy"] and facts["estimated_return"] is not None
 
 
 def describe_facts(facts: Facts) -> str:
     """The facts about one run."""
     changed = {name: value for name, value in facts["changed"].items() if name != "seed"}
     sound = [str(update) for update in facts["checkpoints"] if update not in facts["damaged"]]
-    rows = {
+    values = {
         "result": facts["verdict"],
         "run": facts["run"],
         "preset": f"{facts['preset']}, seed {facts['seed']}",
         "protocol": facts["protocol"],
-        "changed": _listed(changed) or "nothing",
+        "changed": _list_values(changed) or "nothing",
         "progress": f"update {facts['update']}, {number_of(facts['steps'], 'step')}, "
         f"{number_of(facts['episodes'], 'episode')}",
         "time": describe_times(facts["training_seconds"], facts["total_seconds"]),
@@ -248,60 +280,72 @@ def describe_facts(facts: Facts) -> str:
         "checkpoints": f"{', '.join(sound)} (SHA-256 verified)" if sound else "none",
         "damaged": "; ".join(facts["damaged"].values()),
         "machine": ", ".join(map(str, facts["machine"].values())),
-        "versions": _listed(facts["versions"]),
+        "versions": _list_values(facts["versions"]),
     }
-    return "\n".join(pairs(rows))
+    return "\n".join(pairs(values))
 
 
-def _listed(values: Facts) -> str:
+def _list_values(values: Facts) -> str:
     return ", ".join(f"{name}={value}" for name, value in values.items() if value is not None)
 
 
-# --- many trainings, many games ---------------------------------------------------------------
+# --- sweeps and tournaments -------------------------------------------------------------------
 
 
-def describe_trainings(facts: Facts) -> str:
+def describe_sweep(facts: Facts) -> str:
     """For each setting how many won, how fast, and how well they play; then what is left to do."""
     lines = []
-    for group in facts["settings"]:
-        lines += [group["label"]] * bool(group["label"])
-        rows = {
-            "won": f"{group['won']} of {group['done']}",
-            "median time": _spread(group["seconds"], duration),
-            "median steps": _spread(group["steps"], "{:,.0f}".format),
-            "median final return": _spread(
-                group["final_return"], functools.partial(signed, digits=2)
-            ),
-        }
-        lines += pairs(rows)
-    if left := sum(not row["is_done"] for row in facts["runs"]):
-        lines += [f"{number_of(left, 'run')} left to train; continue with:", f"  {facts['resume']}"]
+    for setting in facts["settings"]:
+        if setting["label"]:
+            lines.append(setting["label"])
+        lines += pairs(
+            {
+                "won": f"{setting['won']} of {setting['done']}",
+                "median time": _spread(setting["seconds"], duration),
+                "median steps": _spread(setting["steps"], "{:,.0f}".format),
+                "median final return": _spread(
+                    setting["final_return"], functools.partial(signed, digits=2)
+                ),
+            }
+        )
+    num_left = sum(not run["is_done"] for run in facts["runs"])
+    if num_left:
+        lines.append(f"{number_of(num_left, 'run')} left to train; continue with:")
+        lines.append(f"  {facts['resume']}")
     return "\n".join([*lines, f"saved in {facts['sweep']}"])
 
 
-def _spread(found: Facts | None, show: Callable[[float], str]) -> str:
-    """The median of several trainings, with its 95 % interval."""
-    if found is None:
+def _spread(summary: Facts | None, show: Callable[[float], str]) -> str:
+    """The median of several runs, with its 95 % interval."""
+    if summary is None:
         return ""
-    ends = f" ({show(found['ci95'][0])} to {show(found['ci95'][1])})" if found["ci95"] else ""
-    return show(found["median"]) + ends
+    median = show(summary["median"])
+    if not summary["ci95"]:
+        return median
+    low, high = map(show, summary["ci95"])
+    return f"{median} ({low} to {high})"
 
 
 def describe_tournament(facts: Facts) -> str:
     """The ladder, and the matrix of mean returns."""
     players, rows = facts["players"], []
-    for rank, each in enumerate(players, 1):
-        low, high = each["ci95"]
-        points = each["points_won"] + each["points_lost"]
-        share = f"{100 * each['points_won'] / points:.0f} %" if points else "–"
-        rating = f"{signed(each['rating'], 0)} ± {(high - low) / 2:.0f}"
-        mean = signed(each["mean_return"])
-        rows.append((str(rank), shorten(each["name"], 34), rating, mean, share))
+    for rank, player in enumerate(players, 1):
+        low, high = player["ci95"]
+        points = player["points_won"] + player["points_lost"]
+        share = f"{100 * player['points_won'] / points:.0f} %" if points else "–"
+        rating = f"{signed(player['rating'], 0)} ± {(high - low) / 2:.0f}"
+        mean = signed(player["mean_return"])
+        rows.append((str(rank), shorten(player["name"], 34), rating, mean, share))
     lines = table(("rank", "player", "rating", "mean return", "points won"), rows, left=(1,))
     ranks = [str(rank) for rank in range(1, len(players) + 1)]
-    cells = zip(ranks, players, facts["matrix"], strict=True)
-    matrix = [[rank, shorten(it["name"], 14), *map(signed, row)] for rank, it, row in cells]
+    matrix = [
+        [rank, shorten(player["name"], 14), *map(signed, returns)]
+        for rank, player, returns in zip(ranks, players, facts["matrix"], strict=True)
+    ]
     lines += ["", *table(["", "return against", *ranks], matrix, left=(1,))]
-    done, total = facts["games_played"], facts["games_planned"]
-    of_all = f"only {done:,} of {total:,} games were played"
-    return "\n".join([*lines, number_of(done, "game") if done == total else of_all])
+    played, planned = facts["games_played"], facts["games_planned"]
+    if played == planned:
+        lines.append(number_of(played, "game"))
+    else:
+        lines.append(f"only {played:,} of {planned:,} games were played")
+    return "\n".join(lines)

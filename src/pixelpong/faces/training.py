@@ -13,33 +13,33 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
-from pixelpong import interrupts
 from pixelpong.config import (
     BUDGET,
+    LOCAL_OPTIONS,
     OPTIONS,
-    PLACE,
     Config,
-    Option,
     differences,
     require_used,
 )
 from pixelpong.config.options import Options
 from pixelpong.config.presets import combine, read_toml
 from pixelpong.engines import check
-from pixelpong.errors import ConfigError, Interrupted, expected
-from pixelpong.faces.report import place_of
+from pixelpong.errors import ConfigError, Interrupted, list_words
+from pixelpong.faces import interrupts
+from pixelpong.faces.arguments import EVERY, QUIET, Argument, Help, checked, command
+from pixelpong.faces.report import local_options
 from pixelpong.schema import Seconds
 
 if TYPE_CHECKING:
     from pixelpong.faces.notebook import Run
-    from pixelpong.loop import Event
+    from pixelpong.loop import Ended, Event
     from pixelpong.run.directory import RunDirectory
 
 
@@ -64,30 +64,28 @@ def stoppable() -> Iterator[Callable[[], bool]]:
 # --- train ------------------------------------------------------------------------------------
 
 
+@command
 def train(
     preset: str | Config | None = None,
     *,
-    run: str | Path | None = None,
-    name: str | None = None,
-    config: str | Path | None = None,
-    quiet: bool = False,
-    every: Seconds = 10.0,
+    run: Annotated[
+        str | Path | None, Help("New run directory; by default the next free runs/PRESET-NNN.")
+    ] = None,
+    name: Annotated[str | None, Help("Short for the run directory runs/NAME.")] = None,
+    config: Annotated[
+        str | Path | None, Help("TOML file of options; those given here override it.")
+    ] = None,
+    quiet: Annotated[bool, QUIET] = False,
+    every: Annotated[Seconds, EVERY] = 10.0,
     **options: Unpack[Options],
 ) -> Run:
     """Train an agent in a new run directory until it wins or its budget runs out.
 
-    Args:
-        preset: the name of a preset (`preset_names`), or a configuration, to start from; by
-            default the file's preset, or else ``"fast"``.
-        run: new run directory; by default the next free ``runs/PRESET-NNN``.
-        name: short for the run directory ``runs/NAME``.
-        config: TOML file of options; those given here override it.
-        quiet: show nothing while it trains.
-        every: seconds between lines of output, if there is no live screen.
-        options: of `Config`, such as ``seed=1``, ``updates=20``, ``workers=2``. A count (updates,
-            episodes or total_timesteps) replaces the counts of preset and file, and is a limit
-            next to their target: the training ends at whichever comes first. To train without a
-            target, set ``until_return=None``.
+    The `preset` is the name of a preset (`preset_names`), or a configuration, to start from; by
+    default the file's preset, or else ``"fast"``. The other options are those of `Config`, such as
+    ``seed=1``, ``updates=20``, ``workers=2``. A count (updates, episodes or total_timesteps)
+    replaces the counts of preset and file, and is a limit next to their target: the run ends when
+    either is reached. To train without a target, set ``until_return=None``.
 
     Returns:
         The run, with ``.plot()``, ``.replay()``, ``.metrics()``.
@@ -106,10 +104,15 @@ def train(
     ...     run.metrics()["episodes"].tolist()
     [2, 4, 6]
     """
-    given = dict(options)
-    return _go(lambda: _create("train", preset, run, name, config, given), quiet, every)
+    with _starting(quiet=quiet, every=every) as trainer:
+        directory = _create_run(
+            preset, run=run, name=name, config_file=config, options=dict(options), origin="train"
+        )
+        outcome = trainer.train(directory)
+    return _report(directory, outcome, quiet=quiet)
 
 
+@checked
 def training(
     preset: str | Config | None = None,
     *,
@@ -120,111 +123,142 @@ def training(
 ) -> Iterator[Event]:
     """Train as `train` does, but yield each event, so that you can plot or stop in between.
 
-    It takes the arguments of `train` except ``quiet`` and ``every``. Leaving the loop ends the
-    training; the last complete update is saved, and `resume` continues.
+    It takes the arguments of `train` except ``quiet`` and ``every``. If you leave the loop, the
+    last complete update is saved, and `resume` continues.
 
     Yields:
         `pixelpong.loop.Began`, `Updated`, `TestStarted`, `Evaluated`, and at the end `Ended`.
     """
     from pixelpong import loop
 
-    yield from loop.training(_create("training", preset, run, name, config, dict(options)))
+    directory = _create_run(
+        preset, run=run, name=name, config_file=config, options=dict(options), origin="training"
+    )
+    yield from loop.training(directory)
 
 
+@command
 def resume(
-    run: str | Path | Run,
+    run: Annotated[
+        str | Path | Run,
+        Argument("The run: a directory, a name in runs, or latest."),
+    ],
     *,
-    quiet: bool = False,
-    every: Seconds = 10.0,
-    allow_changes: bool = False,
+    quiet: Annotated[bool, QUIET] = False,
+    every: Annotated[Seconds, EVERY] = 10.0,
+    allow_changes: Annotated[
+        bool, Help("Accept new values of options that change the result.")
+    ] = False,
     **options: Unpack[Options],
 ) -> Run:
     """Continue a run, exactly as if it had never stopped.
 
-    Args:
-        run: the run, its directory, its name in the folder ``runs``, or ``"latest"``.
-        quiet: show nothing while it trains.
-        every: seconds between lines of output, if there is no live screen.
-        allow_changes: accept new values of options that change the result.
-        options: new values, such as ``updates=100``; by default the run's own. Only where and how
-            it is played (engine, workers, ray_address, ray_mode) is never taken from the run.
+    The other options are new values, such as ``updates=100``; by default the run's own. Only where
+    and how it is played (engine, workers, ray_address, ray_mode) is never taken from the run.
 
     Returns:
         The run.
 
     Raises:
         ConfigError: as `train`, or an option would change the result.
-        RunError: it is not a run, or another training writes there.
+        RunError: it is not a run, or another process is training it.
         CheckpointError: there is no sound checkpoint.
         WorkerError, NumericsError, KeyboardInterrupt: as `train`.
     """
-    given = dict(options)
-    return _go(lambda: _open(run, given, allow_changes=allow_changes), quiet, every)
+    with _starting(quiet=quiet, every=every) as trainer:
+        directory = _open_run(run, dict(options), allow_changes=allow_changes)
+        outcome = trainer.train(directory)
+    return _report(directory, outcome, quiet=quiet)
 
 
-def _go(open_or_create: Callable[[], RunDirectory], quiet: bool, every: float) -> Run:
-    """Train until the budget is spent or a stop is requested, and show the progress."""
-    every = Option("every", Seconds, 10.0).check(every, "training")
-    # In a process of its own, a training's time begins with the process, before the imports.
-    began = time.monotonic() - (time.process_time() if interrupts.is_command() else 0.0)
-    with stoppable() as should_stop:
+@dataclass(frozen=True)
+class _Trainer:
+    """How a run is trained, once it is open."""
+
+    show: Callable[[Event], object] | None
+    should_stop: Callable[[], bool]
+    began: float  # on the monotonic clock
+
+    def train(self, directory: RunDirectory) -> Ended:
+        """Train until the budget is spent or a stop is requested."""
         from pixelpong import loop
+
+        return loop.train(directory, self.show, self.should_stop, self.began)
+
+
+@contextlib.contextmanager
+def _starting(*, quiet: bool, every: float) -> Iterator[_Trainer]:
+    """Start the clock and prepare the display; while inside, Ctrl-C requests a stop."""
+    # In a command, the time of the run begins with the process, before the imports.
+    process_seconds = time.process_time() if interrupts.is_command() else 0.0
+    began = time.monotonic() - process_seconds
+    with stoppable() as should_stop:
+        from pixelpong import loop  # noqa: F401 - takes a second, in which Ctrl-C may be pressed
         from pixelpong.faces.display import TrainingDisplay
-        from pixelpong.faces.notebook import Run
 
         if should_stop():
             raise Interrupted  # there is no run yet
         with contextlib.closing(TrainingDisplay(sys.stdout, every)) as display:
-            run = open_or_create()
-            outcome = loop.train(run, None if quiet else display, should_stop, began)
-    trained = Run(run.path, outcome, is_brief=quiet)
+            yield _Trainer(None if quiet else display, should_stop, began)
+
+
+def _report(directory: RunDirectory, outcome: Ended, *, quiet: bool) -> Run:
+    """The run that was trained; raise `Stopped` if it was interrupted."""
+    from pixelpong.faces.notebook import Run
+
+    trained = Run(directory.path, outcome, is_brief=quiet)
     if outcome.reason == "interrupted":
-        place = [f"{name}={value!r}" for name, value in place_of(run.config).items()]
-        words = [repr(str(run.path)), *place]
-        again = f"continue with pixelpong.resume({', '.join(words)})"
-        raise Stopped(f"update {outcome.progress.update} is saved; {again}", trained)
+        options = local_options(directory.config)
+        arguments = [repr(str(directory.path)), *(f"{k}={v!r}" for k, v in options.items())]
+        advice = f"continue with pixelpong.resume({', '.join(arguments)})"
+        raise Stopped(f"update {outcome.progress.update} is saved; {advice}", trained)
     return trained
 
 
-def _create(
-    origin: str,
+# --- what is trained --------------------------------------------------------------------------
+
+
+def _create_run(
     preset: str | Config | None,
+    *,
     run: str | Path | None,
     name: str | None,
-    config: str | Path | None,
+    config_file: str | Path | None,
     options: dict[str, Any],
+    origin: str,
 ) -> RunDirectory:
     """Create the directory of a new run, once all checks have passed."""
     from pixelpong.agent.choice import settle_opponent
     from pixelpong.run.directory import RUNS_FOLDER, RunDirectory
     from pixelpong.run.names import require_new_name
 
-    for word, given in {"run": run, "name": name, "config": config}.items():
-        if given is not None and not isinstance(given, str | os.PathLike):
-            what = expected(f"{word} to be text or a path", repr(given))
-            raise ConfigError(f"{origin}: {what}", options=[word])
-    content = read_toml(Path(config)) if config else {}
-    combined = combine(preset, content, options, (str(config), origin))
-    _require_budget(combined, origin)
+    content = read_toml(Path(config_file)) if config_file else {}
+    config = combine(preset, content, options, (str(config_file), origin))
+    _require_budget(config, origin)
     if name is not None and run is not None:
         raise ConfigError("Give either run or name, not both.", options=["run", "name"])
-    place = RUNS_FOLDER / name if name is not None else None if run is None else Path(run)
-    if place is not None:
-        require_new_name(place.name if name is None else name)
-    check(combined)
-    settled = dataclasses.replace(combined, opponent=settle_opponent(combined.opponent))
-    return RunDirectory.create(place, settled)
+    path = None
+    if name is not None:
+        require_new_name(name)
+        path = RUNS_FOLDER / name
+    elif run is not None:
+        path = Path(run)
+        require_new_name(path.name)
+    check(config)
+    settled = dataclasses.replace(config, opponent=settle_opponent(config.opponent))
+    return RunDirectory.create(path, settled)
 
 
-def _open(word: str | Path | Run, options: dict[str, Any], allow_changes: bool) -> RunDirectory:
+def _open_run(
+    name: str | Path | Run, options: dict[str, Any], *, allow_changes: bool
+) -> RunDirectory:
     """Open a run to continue, once all checks have passed; nothing is written yet."""
     from pixelpong.run.directory import RunDirectory
     from pixelpong.run.names import find_run
-    from pixelpong.run.record import Record
 
-    run = RunDirectory(find_run(getattr(word, "path", word)))  # type: ignore[arg-type]
-    config = dataclasses.replace(run.config, **{name: OPTIONS[name].default for name in PLACE})
-    config = config.updated(options, "resume")
+    run = RunDirectory(find_run(getattr(name, "path", name)))  # type: ignore[arg-type]
+    defaults = {name: OPTIONS[name].default for name in LOCAL_OPTIONS}
+    config = dataclasses.replace(run.config, **defaults).updated(options, "resume")
     require_used(options, config, "resume")
     continued = run.with_config(config)
     changed = differences(run.config, config)
@@ -234,26 +268,35 @@ def _open(word: str | Path | Run, options: dict[str, Any], allow_changes: bool) 
         advice = "leave it out, or confirm it with allow_changes"
         raise ConfigError(f"{what}; {advice}.", options=[*changed, "allow_changes"])
     _require_budget(config, "resume")
-    record, target = Record.read(run.path), config.until_return
-    is_won = target is not None and any(
-        it.is_won and (it.target or 0) >= target for it in record.evaluations
-    )
-    has_budget = not options.keys().isdisjoint(BUDGET)
-    is_over = is_won or (config.reached(record) and (has_budget or record.is_done))
-    if is_over and run.checkpoints.is_sound(record.update):  # a damaged one is trained again
-        advice = "give a larger count of updates, episodes or total_timesteps"
-        if is_won:  # a larger count alone changes nothing
-            advice = "give a higher until_return, or until_return none to train on without a target"
-        what = f"Nothing is left to train in {run.path} ({record.verdict})"
-        raise ConfigError(f"{what}; {advice}.", options=BUDGET)
+    _require_work_left(run, config, has_new_budget=any(name in BUDGET for name in options))
     check(config)
     run.warn_of_other_machine()
     return continued
 
 
 def _require_budget(config: Config, origin: str) -> None:
-    """Refuse a training that would never end; every preset has a budget."""
+    """Refuse a run that would never end; every preset has a budget."""
     if all(getattr(config, name) is None for name in BUDGET):
-        names = f"{', '.join(BUDGET[:-1])} or {BUDGET[-1]}"
-        what = "Without a budget, training would not end"
-        raise ConfigError(f"{origin}: {what}; give {names}.", options=BUDGET)
+        advice = f"give {list_words(BUDGET, 'or')}"
+        raise ConfigError(
+            f"{origin}: Without a budget, training would not end; {advice}.", options=BUDGET
+        )
+
+
+def _require_work_left(run: RunDirectory, config: Config, *, has_new_budget: bool) -> None:
+    """Refuse to continue a run if there is nothing left to train or to evaluate."""
+    from pixelpong.run.record import Record
+
+    record = Record.read(run.path)
+    is_won = record.has_reached(config.until_return)
+    is_spent = config.reached(record) is not None
+    # With the old budget, the last evaluation may still be missing.
+    is_over = is_won or (is_spent and (has_new_budget or record.is_done))
+    if not is_over or not run.checkpoints.is_sound(record.update):
+        return  # an update whose checkpoint is damaged is trained again
+    if is_won:  # a larger count alone changes nothing
+        advice = "give a higher until_return, or until_return none to train on without a target"
+    else:
+        advice = "give a larger count of updates, episodes or total_timesteps"
+    what = f"Nothing is left to train in {run.path} ({record.summary})"
+    raise ConfigError(f"{what}; {advice}.", options=BUDGET)

@@ -1,4 +1,4 @@
-"""Arrays and a card of facts in one file, checked to the last bit when read.
+"""Arrays and a card (their metadata) in one file, which is checked to the last bit when read.
 
 The file is in the safetensors format: a table of names, types and shapes, then the numbers. Nothing
 in it is ever executed, and an untrusted file takes no more memory than its size. The array ``card``
@@ -25,7 +25,7 @@ from pixelpong.schema import Count, convert, decode, encode
 Arrays = Mapping[str, NDArray[Any]]
 
 LARGEST_BYTE = 127  # an int8
-CARD_LIMIT = 1 << 20  # bytes of a card; those in the package take about a thousand
+CARD_LIMIT = 1 << 20  # bytes of a card; the cards in the package take about a thousand
 TABLE_LIMIT = 1 << 20  # bytes of the table of names and shapes
 
 
@@ -56,19 +56,20 @@ def decode_arrays(content: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, An
         arrays = load(content)
         claimed = arrays.pop("sha256").tobytes().hex()
         if claimed != fingerprint(arrays):
-            raise ValueError("it is damaged: its SHA-256 differs")
-        if (card := arrays.pop("card")).nbytes > CARD_LIMIT:
-            raise ValueError(f"its card has more than {CARD_LIMIT} bytes")
+            raise ValueError("it is damaged: its SHA-256 is wrong")
+        card = arrays.pop("card")
+        if card.nbytes > CARD_LIMIT:
+            raise ValueError(f"its metadata has more than {CARD_LIMIT:,} bytes")
         return arrays, decode(card.tobytes(), dict[str, Any])
     except (SafetensorError, KeyError, TypeError, OverflowError) as error:
-        raise ValueError(f"it has no arrays ({' '.join(str(error).split())[:80]})") from error
+        raise ValueError(f"it contains no arrays ({_shorten(error)})") from error
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """Where an array lies, as the table says: from and to these bytes after the table."""
+    """An array in the table."""
 
-    data_offsets: tuple[Count, Count]
+    data_offsets: tuple[Count, Count]  # its first byte after the table, and the one after its last
 
 
 def read_card(path: Path) -> bytes:
@@ -85,7 +86,11 @@ def read_card(path: Path) -> bytes:
             file.seek(8 + size + begin)
             return file.read(end - begin) or b""
     except (ValueError, OSError, KeyError, OverflowError) as error:
-        raise ValueError(f"it has no card ({' '.join(str(error).split())[:80]})") from error
+        raise ValueError(f"it has no metadata ({_shorten(error)})") from error
+
+
+def _shorten(error: Exception) -> str:
+    return " ".join(str(error).split())[:80]
 
 
 def squeeze(array: NDArray[np.float32]) -> NDArray[np.uint8]:

@@ -2,7 +2,7 @@
 
 A checkpoint is one file, written under another name, flushed, and then renamed. Reading it checks
 its SHA-256; if the newest checkpoint is damaged, pixelpong warns and takes the previous one.
-Nothing is ever unpickled. A checkpoint can be read while a training saves.
+Nothing is ever unpickled. A checkpoint can be read while another one is saved.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pixelpong.run.files import read_file
 from pixelpong.run.numbered import NumberedFiles
 from pixelpong.schema import Count, Return, convert, decode
 
-KEEP_LAST = 2  # during a training; after a win only the last is kept, see `CheckpointStore.thin`
+KEEP_LAST = 2  # during training; after a win only the last is kept, see `CheckpointStore.thin`
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The complete state of a training at an update; `best` is the one with the highest score.
+    """The complete state of a training run at an update; the best has the highest score.
 
     A score of an ``"evaluation"`` always ranks before one of ``"mean_return_100"``, because the two
     cannot be compared.
@@ -42,7 +42,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class _Card:
-    """The part of a card that every checkpoint has."""
+    """The part that the cards of all checkpoints share."""
 
     update: Count
     score: Return | None
@@ -65,9 +65,9 @@ class CheckpointStore(NumberedFiles):
             arrays, card = decode_arrays(read_file(path, self.limit))
             facts = convert(card, _Card)
             if facts.update != update:
-                raise ValueError(f"it is of update {facts.update}")
+                raise ValueError(f"it belongs to update {facts.update}")
             if self.history is not None and not self.history.has(update, facts.run):
-                raise ValueError("it is of another run, with another seed or other options")
+                raise ValueError("it belongs to another run, with another seed or other options")
             return Checkpoint(arrays, card)
 
     def is_sound(self, update: int) -> bool:
@@ -79,22 +79,24 @@ class CheckpointStore(NumberedFiles):
     def load_latest(self, check: Callable[[Checkpoint], object] = lambda _: None) -> Checkpoint:
         """Load the newest sound checkpoint; warn about each that is skipped.
 
-        `check` may raise a `CheckpointError`, as for a damaged one.
+        A checkpoint for which `check` raises a `CheckpointError` is skipped too.
         """
         tried: set[int] = set()
-        while untried := set(self.updates()) - tried:  # a training may be running
+        while untried := set(self.updates()) - tried:  # a process may be training here
             update = max(untried)
             tried.add(update)
             try:
-                found = self.load(update)
-                check(found)
-                return found
+                checkpoint = self.load(update)
+                check(checkpoint)
+                return checkpoint
             except CheckpointError as error:
                 if os.path.lexists(self.path(update)):  # it has not just been removed
                     warn(f"{error}; trying another checkpoint")
-        what = f"only {len(tried)} that cannot be used" if tried else "none at all"
-        advice = "put a copy of one there, or start a new run"
-        raise CheckpointError(f"There is no sound checkpoint in {self.folder}, {what}; {advice}.")
+        if tried:
+            what = f"None of the checkpoints in {self.folder} can be used"
+        else:
+            what = f"There are no checkpoints in {self.folder}"
+        raise CheckpointError(f"{what}; put a copy of a sound one there, or start a new run.")
 
     def thin(self, update: int, keep_last: int) -> None:
         """Remove checkpoints after `update`, which a resume skipped as damaged, and all but the
@@ -104,7 +106,7 @@ class CheckpointStore(NumberedFiles):
             updates = self.updates()
             self.remove({*updates} - {0, *updates[-keep_last:], self.find_best()})
         except RunError as error:
-            warn(f"{error}; they stay until the next save")
+            warn(f"{error}; old checkpoints stay until the next save")
 
     def find_best(self) -> int | None:
         """The update with the highest score, the newest if several tie; it may be damaged."""

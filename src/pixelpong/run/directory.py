@@ -1,4 +1,4 @@
-"""The run directory, which a training writes and everything else reads.
+"""The run directory, which training writes and everything else reads.
 
     runs/NAME/
       config.json      the resolved configuration, versions, machine
@@ -8,9 +8,9 @@
       checkpoints/     see `pixelpong.run.checkpoints`
       agents/          the agent at earlier updates, see `pixelpong.agent.file`
       failure.json     the error that ended the last training, if one did
-      run.lock         held by the training that writes here
+      run.lock         held by the process that trains here
 
-Readers take no lock. Which of these may be links, and what is opened at all: `pixelpong.run.files`.
+Readers take no lock. For which of these may be links, see `pixelpong.run.files`.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from pixelpong.schema import Count, convert, decode, encode
 FORMAT = 3
 RUNS_FOLDER = Path("runs")
 CONFIG_FILE = "config.json"
-CONFIG_LIMIT = 1 << 20  # bytes; a thousand changes fit in
+CONFIG_LIMIT = 1 << 20  # bytes: enough for a thousand changes
 FAILURE_FILE = "failure.json"
 FAILURE_LIMIT = 1 << 16
-KEPT_OPTIONS = ("seed", "algorithm", "hidden", "dtype")  # that a run which has begun keeps
+FIXED_OPTIONS = ("seed", "algorithm", "hidden", "dtype")  # unchangeable once a run has begun
 
 
 class RunDirectory:
@@ -60,7 +60,7 @@ class RunDirectory:
         limit = _largest_file(self.config)
         self.checkpoints = CheckpointStore(path / "checkpoints", about.history, limit)
         self.agents = NumberedFiles(path / "agents", about.history, limit)
-        self._lock: Lock | None = None  # while this process trains here
+        self._lock: Lock | None = None  # None unless this process trains here
         self.metrics = LineFile(path / "metrics.jsonl")
         self.episodes = LineFile(path / "episodes.jsonl")
         self.evaluations = LineFile(path / "evaluations.jsonl")
@@ -70,22 +70,27 @@ class RunDirectory:
     def create(cls, path: Path | None, config: Config) -> RunDirectory:
         """Make a new run directory, by default the next free ``runs/PRESET-NNN``."""
         path = make_folder(path, config.preset)
-        about: dict[str, Any] = {"versions": collect_versions(), "machine": describe_machine()}
-        own = {name: getattr(config, name) for name, it in OPTIONS.items() if not it.is_free}
-        about |= {"mark": make_mark(own)}
+        bound = {name: getattr(config, name) for name, it in OPTIONS.items() if not it.is_free}
+        content = {
+            "format": FORMAT,
+            "config": vars(config),
+            "versions": collect_versions(),
+            "machine": describe_machine(),
+            "mark": make_mark(bound),
+        }
         try:
-            _write_config(path, {"format": FORMAT, "config": vars(config)} | about)
+            _write_config(path, content)
             run = cls(path)
             for file in run.line_files:
                 file.cut_back(0)
         except RunError:
-            shutil.rmtree(path, ignore_errors=True)  # the name is free once there is room again
+            shutil.rmtree(path, ignore_errors=True)  # so that the name can be used again
             raise
         return run
 
     @property
     def has_begun(self) -> bool:
-        """Whether a training has written anything here; if so, no other may start over."""
+        """Whether training has written anything here; if so, it must not start over."""
         paths = [file.path for file in self.line_files]
         has_lines = any(path.exists() and path.stat().st_size > 0 for path in paths)
         return has_lines or bool(self.list_agents())
@@ -99,26 +104,30 @@ class RunDirectory:
 
         The network and the seed of a run that has begun cannot change.
         """
-        changed = {name: differences(self.config, config).get(name) for name in KEPT_OPTIONS}
-        told = [f"--{name} {it[0]}, not {it[1]}" for name, it in changed.items() if it]
-        if told and self.has_begun:
-            advice = "leave it out, or train a new run with it"
-            raise ConfigError(f"{self.path} was begun with {', '.join(told)}; {advice}.")
+        changed = differences(self.config, config)
+        refused = [
+            f"--{name} {old}, not {new}"
+            for name, (old, new) in changed.items()
+            if name in FIXED_OPTIONS
+        ]
+        if refused and self.has_begun:
+            advice = "leave the option out, or train a new run"
+            raise ConfigError(f"{self.path} was started with {', '.join(refused)}; {advice}.")
         copied = copy.copy(self)
         copied.config = config
         return copied
 
     @property
     def mark(self) -> str:
-        """What each file of this run that has a card bears in it, see `History`."""
+        """The mark that the cards of new files contain, see `History`."""
         assert self.agents.history is not None
         return self.agents.history.current
 
     def write_config(self, update: int) -> None:
         """Write the configuration if it has changed; the caller must hold the lock.
 
-        Changes that affect the result are recorded together with the current `update`. Those after
-        it belong to updates that are lost, so they are recorded anew.
+        Changes that affect the result are recorded with the current `update`. Earlier changes with
+        a later update belong to updates that are lost; they are replaced.
         """
         content, about, before = _read_config(self.path)
         kept = [change for change in about.changes if change["update"] <= update]
@@ -139,7 +148,7 @@ class RunDirectory:
         _, about, _ = _read_config(self.path)
         self.checkpoints.history = self.agents.history = about.history
 
-    # ---- a training that writes here
+    # ---- writing
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[Lock]:
@@ -156,7 +165,7 @@ class RunDirectory:
             raise gone(self.path)
 
     def require_writable(self) -> None:
-        """Refuse, before anything is written, files that a training must not write to."""
+        """Refuse, before anything is written, files that training must not write to."""
         names = CONFIG_FILE, FAILURE_FILE, LOCK_FILE, *(file.path.name for file in self.line_files)
         for name in names:
             with refusing(f"cannot write to {self.path / name}", RunError, "remove it"):
@@ -165,9 +174,10 @@ class RunDirectory:
             folder.require_own()
 
     def cut_back(self, update: int) -> int:
-        """Remove everything after `update`, make what is missing; return the updates lost."""
+        """Remove everything after `update`, create what is missing; return the number of updates
+        lost."""
         self.checkpoints.make_folder()
-        with contextlib.suppress(RunError):  # a training goes on without agents, and says so
+        with contextlib.suppress(RunError):  # training continues without agents, with a warning
             self.agents.make_folder()
         self.checkpoints.cut_back(update)
         self.agents.cut_back(update)
@@ -177,12 +187,12 @@ class RunDirectory:
 
     @contextlib.contextmanager
     def noting_failure(self) -> Iterator[None]:
-        """While inside, record any error in the run, for its summary."""
+        """While inside, record any error in the run's failure file."""
         assert self._lock is not None
         self._lock.is_kept = True
         file = self.path / FAILURE_FILE
         with contextlib.suppress(OSError):
-            file.unlink()  # of the previous training
+            file.unlink()  # from the previous time
         try:
             yield
         except Exception as error:
@@ -202,46 +212,49 @@ class RunDirectory:
     def warn_of_other_machine(self) -> None:
         """Warn if the machine or the libraries differ, because the bits depend on them."""
         here, there = collect_versions() | describe_machine(), self.versions | self.machine
-        changed = [f"{k} {there.get(k)} → {it}" for k, it in here.items() if it != there.get(k)]
+        changed = [
+            f"{name} {there.get(name)} → {value}"
+            for name, value in here.items()
+            if value != there.get(name)
+        ]
         if changed:
             warn(
-                f"this run was started elsewhere ({'; '.join(changed)[:MAX_GOT]}): it continues, "
-                "but the same bits as without a break are no longer promised"
+                f"this run was started on a different system ({'; '.join(changed)[:MAX_GOT]}); it "
+                "will continue, but may no longer match an uninterrupted run bit for bit"
             )
 
 
 def make_folder(path: Path | None, name: str, command: str = "resume") -> Path:
     """Make a new folder, by default ``runs/NAME-NNN``; refuse one that exists.
 
-    NNN is above all existing numbers, so that none is used twice. `command` is the one that
-    continues such a folder.
+    NNN is above all existing numbers, so that none is used twice. `command` continues a folder.
     """
-    stems = (each.name.removeprefix(f"{name}-") for each in RUNS_FOLDER.glob(f"{name}-*"))
+    stems = (folder.name.removeprefix(f"{name}-") for folder in RUNS_FOLDER.glob(f"{name}-*"))
     last = max((int(stem) for stem in stems if re.fullmatch(r"\d{3,9}", stem)), default=0)
     for number in itertools.count(last + 1):
-        place = path or RUNS_FOLDER / f"{name}-{number:03d}"
-        with refusing(f"cannot make the folder {place}", RunError, "choose another name"):
+        new = path or RUNS_FOLDER / f"{name}-{number:03d}"
+        with refusing(f"cannot create the folder {new}", RunError, "choose another name"):
             try:
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.mkdir()
+                new.parent.mkdir(parents=True, exist_ok=True)
+                new.mkdir()
                 break
             except FileExistsError:
-                if not place.exists():
+                if not new.exists():
                     raise  # its parent is a file
         if path is not None:
-            again = f"`pixelpong {command} {shlex.quote(str(place))}`"
-            raise RunError(f"{place} exists; choose another name, or continue it with {again}.")
-    return place
+            again = f"continue it with `pixelpong {command} {shlex.quote(str(new))}`"
+            raise RunError(f"{new} already exists; choose another name, or {again}.")
+    return new
 
 
 @dataclass(frozen=True)
 class _About:
-    """What ``config.json`` says besides the options."""
+    """The content of ``config.json`` besides the options."""
 
     versions: dict[str, str]
     machine: dict[str, str]
-    mark: str = ""  # of the options at first
-    # Later changes of options, as name → (old, new), each with the update after which they hold.
+    mark: str = ""  # of the first options
+    # Later changes of options, as name → (old, new), each with the update after which it holds.
     changes: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -254,14 +267,14 @@ class _About:
 
 
 def _read_config(path: Path) -> tuple[dict[str, Any], _About, Config]:
-    """The content of ``config.json``, checked against its hash, and what it says."""
+    """The content of ``config.json``, checked against its hash; also in parts."""
     file = path / CONFIG_FILE
     with refusing(f"cannot read the configuration {file}", RunError, "is it a run?"):
         content = decode(read_file(file, CONFIG_LIMIT), dict[str, Any])
-        if (found := content.get("format")) != FORMAT:
-            raise ValueError(f"it has format {str(found)[:20]}, which another version wrote")
+        if content.get("format") != FORMAT:
+            raise ValueError(f"another version wrote it (format {str(content.get('format'))[:20]})")
         if content.pop("sha256", None) != _hash_of(content):
-            raise ValueError("it is damaged: its SHA-256 differs")
+            raise ValueError("it is damaged: its SHA-256 is wrong")
         options = convert(content["config"], dict[str, Any])
         if unknown := options.keys() - OPTIONS.keys():
             raise ValueError(f"another version wrote it, with the option {min(unknown)[:40]}")
@@ -285,7 +298,7 @@ def _hash_of(content: dict[str, Any]) -> str:
 def _largest_file(config: Config) -> int:
     """A size in bytes that no checkpoint of this configuration exceeds.
 
-    Each of at most 2**16 inputs has two numbers of 8 bytes per hidden unit, each with two more for
-    the optimizer; everything else takes less than 2**26 bytes.
+    Each of at most 2**16 inputs has two numbers of 8 bytes per hidden unit, and the optimizer has
+    two more for each; everything else takes less than 2**26 bytes.
     """
     return (config.hidden << 16) * 2 * 8 * 3 + (1 << 26)

@@ -1,9 +1,9 @@
 """Every file of a run is opened here; a file that is written whole is complete or absent.
 
-A run directory may come from somebody else, so what is opened is a regular file and nothing else:
-never a pipe or a device, for which a reader would wait for ever. A link is followed to read, but
-not to write, so that no file outside the run is changed. A *folder* may be a link: a run, or its
-checkpoints, may lie on another disk.
+A run directory may come from somebody else, so only regular files are opened: never a pipe or a
+device, for which a reader would wait for ever. Links are followed for reading but not for writing,
+so that no file outside the run is changed. A *folder* may be a link: a run, or its checkpoints, may
+be on another disk.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pixelpong.errors import RunError, refusing
 
-# Not to wait for the other end of a pipe that was put there since the check; 0 if unknown.
+# Against waiting for the other end of a pipe that has replaced the file since the check.
 _SAFE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
@@ -28,46 +28,48 @@ def open_to_read(path: Path) -> FileIO:
 
 
 def read_file(path: Path, limit: int) -> bytes:
-    """Read a regular file of at most `limit` bytes; a larger one is refused unread."""
+    """Read a regular file of at most `limit` bytes; a larger one is refused without reading it."""
     with open_to_read(path) as file:
         if os.fstat(file.fileno()).st_size > limit:
-            raise ValueError(f"it has more than {limit} bytes")
+            raise ValueError(f"it has more than {limit:,} bytes")
         return file.readall()
 
 
 def open_to_write(path: Path, *, create: bool) -> FileIO:
-    """Open a file of a run to read it and to write at its end; links are refused.
+    """Open a file of a run for reading, and for writing at its end; links are refused.
 
-    It is made only if `create` is set. A training does that once, at its start: a file that is gone
-    later was deleted, and a new one would be part of nothing.
+    It is created only if `create` is set. A training run does that once, at its start: if a file is
+    missing later, it was deleted, and a new one would lack the earlier lines.
     """
     try:
         require_no_link(path)
-        flags = os.O_RDWR | os.O_APPEND | _SAFE | _NO_LINK | (os.O_CREAT if create else 0)
+        flags = os.O_RDWR | os.O_APPEND | _SAFE | _NO_LINK
+        if create:
+            flags |= os.O_CREAT
         return _checked(os.open(path, flags, 0o666), "ab+")
     except FileNotFoundError as error:
         raise gone(path) from error
 
 
 def require_no_link(path: Path) -> None:
-    """Refuse to write to a path where a link, a pipe or a device lies; it may be free."""
+    """Refuse to write to a link, a pipe or a device; the path need not exist."""
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except FileNotFoundError:
         return
-    if stat.S_ISLNK(found.st_mode):
-        advice = "put the file itself there; only a whole run or a folder of it may be a link"
+    if stat.S_ISLNK(status.st_mode):
+        advice = "replace it with the file itself (only a run or a folder in it may be a link)"
         raise RunError(f"cannot write to {path}: it is a link; {advice}")
-    _require_regular(found)
+    _require_regular(status)
 
 
 def gone(path: Path) -> RunError:
-    """The error about a file or folder that a training has lost."""
-    return RunError(f"{path} is gone; if the run was deleted, train again")
+    """The error about a file or folder that has disappeared during training."""
+    return RunError(f"{path} no longer exists; if the run was deleted, train a new one")
 
 
 def _checked(descriptor: int, mode: str) -> FileIO:
-    """The file of a descriptor, if it is a regular one; otherwise close it."""
+    """The file of a descriptor if it is a regular file; otherwise the descriptor is closed."""
     try:
         _require_regular(os.fstat(descriptor))
         return FileIO(descriptor, mode)
@@ -76,23 +78,26 @@ def _checked(descriptor: int, mode: str) -> FileIO:
         raise
 
 
-def _require_regular(found: os.stat_result) -> None:
-    if stat.S_ISDIR(found.st_mode):
+def _require_regular(status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "it is not a regular file")
 
 
-def require_place(path: Path) -> None:
+def require_writable(path: Path) -> None:
     """Refuse a path that cannot be written to, before the work begins."""
-    if path.is_dir() or not path.parent.is_dir():
-        raise RunError(f"cannot write {path}: it is a folder, or its folder does not exist")
+    if path.is_dir():
+        raise RunError(f"cannot write {path}: it is a folder")
+    if not path.parent.is_dir():
+        raise RunError(f"cannot write {path}: the folder {path.parent} does not exist")
 
 
 def write_whole(path: Path, content: bytes, *, make_folder: bool = False) -> None:
-    """Write or replace a file, completely or not at all; a link at its place is replaced."""
+    """Write or replace a file, completely or not at all; a link with this path is replaced."""
     temporary = path.with_name(f".{path.name}-{os.getpid()}")
-    with refusing(f"cannot write {path}", RunError, "make room there, or choose another place"):
+    advice = "check the free space and the permissions, or choose another path"
+    with refusing(f"cannot write {path}", RunError, advice):
         if make_folder:
             path.parent.mkdir(parents=True, exist_ok=True)
         try:

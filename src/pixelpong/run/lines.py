@@ -18,17 +18,17 @@ from pixelpong.run.files import open_to_read, open_to_write
 from pixelpong.run.words import signed
 from pixelpong.schema import Count, Meta, Return, Seconds, convert, decode
 
-FILE_LIMIT = 1 << 32  # bytes of a file, some six million updates
+FILE_LIMIT = 1 << 32  # bytes of a file: about six million updates
 LINE_LIMIT = 1 << 24  # bytes of a line: an evaluation of two million games
-BLOCK = 1 << 16  # bytes that are read at a time
-_KEPT = 1 << 12  # bytes of the last line by which a file is known again
-MIN_GAMES = 10  # with fewer, no interval is shown
+BLOCK_SIZE = 1 << 16  # bytes per read
+_KEPT_BYTES = 1 << 12  # end of the last line, kept to recognise the file
+MIN_GAMES = 10  # for an interval to be shown
 TOO_FEW = "too few games for an interval"
 
 
 @dataclass(frozen=True)
 class Line:
-    """The part that all lines share: the update, and in an episode's line its return."""
+    """The part that all lines share, and the return in an episode's line."""
 
     update: Count
     episode_return: Return | None = None
@@ -36,9 +36,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The returns of some games; a training writes its evaluations as lines.
+    """The returns of some games; a training run writes its evaluations as lines.
 
-    After a test that was passed they are new games, see `pixelpong.evaluation.run_target_test`.
+    If these are new games, played after a solved test was passed, `test_return` and `test_games`
+    describe the games of the test.
     """
 
     mean_return: Return  # −21 … 21
@@ -46,14 +47,14 @@ class Evaluation:
     ci95: tuple[Return, Return]  # 95 % bootstrap interval of the mean
     returns: tuple[Return, ...]  # each game's, in order
     mean_steps: float  # decisions per game
-    update: Count = 0  # of the training, at which it was played
-    protocol: Annotated[str, Meta(max_length=200)] = ""  # the rules that were played, in words
-    target: Return | None = None  # the mean return to reach, if there was one
-    is_won: bool = False  # whether a test of games before these was passed
-    test_return: Return | None = None  # the mean return of those games
+    update: Count = 0  # of the run
+    protocol: Annotated[str, Meta(max_length=200)] = ""  # rules that were played, in words
+    target: Return | None = None  # mean return to reach, if there was one
+    is_won: bool = False  # whether the solved test was passed
+    test_return: Return | None = None  # mean return in the test
     test_games: Count = 0
     timing: dict[str, Seconds] = field(default_factory=dict, compare=False)
-    # The rules and the seed; if a command played the games, also which agent played them, and how.
+    # Rules and seed; for the games of a command, also the agent and how it chose its actions.
     about: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
@@ -62,34 +63,37 @@ class Evaluation:
         return self.timing.get("wall_seconds")
 
     @property
-    def found(self) -> str:
+    def mean_in_words(self) -> str:
         """The mean return, with its interval and the number of games.
 
-        >>> Evaluation(18.475, 1.9, (18.105, 18.83), (18.475,) * 200, 3500.0).found
+        >>> Evaluation(18.475, 1.9, (18.105, 18.83), (18.475,) * 200, 3500.0).mean_in_words
         '+18.48 (+18.11 to +18.83) over 200 games'
         """
-        games, (low, high) = len(self.returns), (signed(end, 2) for end in self.ci95)
-        within = f"{low} to {high}" if games >= MIN_GAMES else TOO_FEW
-        what = f"{games} new games" if self.test_games else number_of(games, "game")
-        return f"{signed(self.mean_return, 2)} ({within}) over {what}"
+        num_games = len(self.returns)
+        low, high = (signed(end, 2) for end in self.ci95)
+        interval = f"{low} to {high}" if num_games >= MIN_GAMES else TOO_FEW
+        games = f"{num_games} new games" if self.test_games else number_of(num_games, "game")
+        return f"{signed(self.mean_return, 2)} ({interval}) over {games}"
 
     @property
-    def tested(self) -> str:
-        """The test that was passed before, if there was one."""
-        found = f"{signed(self.test_return, 2)} over {self.test_games}"
-        return f"; passed the test with {found}" if self.test_games else ""
+    def test_in_words(self) -> str:
+        """The solved test, to be added to another sentence; "" if none was passed."""
+        if not self.test_games:
+            return ""
+        return f"; passed the test with {signed(self.test_return, 2)} over {self.test_games}"
 
     def __str__(self) -> str:
         """Mean, interval and number of games, after a line about the agent if it is known."""
-        line = f"mean return {self.found} of {self.mean_steps:,.0f} steps{self.tested}"
+        line = f"mean return {self.mean_in_words} of {self.mean_steps:,.0f} steps"
+        line += self.test_in_words
         about = self.about
         if "agent" not in about:
             return line
-        how = "sampled" if about["sampled"] else "greedy"
-        where = self.protocol + (" in Gymnasium" if about["in_gymnasium"] else "")
+        mode = "sampled" if about["sampled"] else "greedy"
+        rules = f"{self.protocol} in Gymnasium" if about["in_gymnasium"] else self.protocol
         agent = f"{about['agent']}, update {about['update']}"
-        lines = [f"{agent}: {how} play on {where}, seed {about['seed']}", line]
-        if how == "greedy" and about["sticky"] == 0 and len(set(about["frame_skip"])) == 1:
+        lines = [f"{agent}: {mode} play on {rules}, seed {about['seed']}", line]
+        if mode == "greedy" and about["sticky"] == 0 and len(set(about["frame_skip"])) == 1:
             lines.append("Nothing is random in this protocol: all greedy episodes are the same.")
         return "\n".join(lines)
 
@@ -110,18 +114,12 @@ class Evaluation:
         return facts | about
 
     def in_short(self) -> dict[str, Any]:
-        """The evaluation as JSON, without the single returns."""
-        own = (
-            "update",
-            "protocol",
-            "mean_return",
-            "std",
-            "ci95",
-            "target",
-            "is_won",
+        """The evaluation as JSON, without the individual returns."""
+        names = (
+            "update", "protocol", "mean_return", "std", "ci95", "target", "is_won",
             "total_seconds",
-        )
-        return {name: getattr(self, name) for name in own} | {"games": len(self.returns)}
+        )  # fmt: skip
+        return {name: getattr(self, name) for name in names} | {"games": len(self.returns)}
 
 
 class LineFile:
@@ -149,26 +147,27 @@ class LineFile:
         with self._open() as file:
             os.fsync(file.fileno())
 
-    def read(self, kind: Any = dict[str, Any]) -> Iterator[Any]:
-        """The lines, each as a `kind`; damaged or incomplete lines and misfits are left out."""
-        found = (read_line(each.raw, kind) for each in self._scan())
-        return (line for line in found if line is not None)
+    def read(self, line_type: Any = dict[str, Any]) -> Iterator[Any]:
+        """The lines, each as a `line_type`; others, and damaged or incomplete ones, are skipped."""
+        lines = (read_line(line.raw, line_type) for line in self._scan())
+        return (line for line in lines if line is not None)
 
-    def last(self, kind: Any = Line) -> Any:
-        """The last line that is a `kind`; None if there is none."""
-        return next(iter(deque(self.read(kind), 1)), None)
+    def last(self, line_type: Any = Line) -> Any:
+        """The last line that is a `line_type`; None if there is none."""
+        newest = deque(self.read(line_type), 1)
+        return newest[0] if newest else None
 
     def cut_back(self, update: int) -> int:
         """Remove the lines after `update`, and return the number of whole lines removed.
 
-        Damaged lines in between stay, so that no good line after them is lost. A file that is
-        missing is made.
+        Damaged lines in between stay, so that no good line after them is lost. A missing file is
+        created.
         """
         end = lost = 0
-        for each in self._scan():
-            line = read_line(each.raw, Line)
+        for raw_line in self._scan():
+            line = read_line(raw_line.raw, Line)
             if line is not None and line.update <= update:
-                end = each.end
+                end = raw_line.end
             elif line is not None:
                 lost += 1
         with self._open(create=True) as file:
@@ -177,18 +176,18 @@ class LineFile:
 
     @contextlib.contextmanager
     def _open(self, *, create: bool = False) -> Iterator[FileIO]:
-        with refusing(f"cannot write to {self.path}", RunError, "make room there"):
+        with refusing(f"cannot write to {self.path}", RunError, "check the free space"):
             with open_to_write(self.path, create=create) as file:
                 yield file
 
     def _scan(self) -> Iterator[RawLine]:
-        return (each for each in Tail(self.path).read_on() if each is not None)
+        return (line for line in Tail(self.path).read_on() if line is not None)
 
 
-def read_line(raw: bytes, kind: Any) -> Any:
-    """The content of a line as a `kind`, which may be a dict; None if it is damaged or a misfit."""
+def read_line(raw: bytes, line_type: Any) -> Any:
+    """The content of a line as a `line_type`, which may be a dict; None if that is not possible."""
     with contextlib.suppress(ValueError):
-        line = decode(raw, kind)
+        line = decode(raw, line_type)
         if isinstance(line, dict):
             convert(line, Line)
         else:
@@ -200,15 +199,16 @@ def read_line(raw: bytes, kind: Any) -> Any:
 class RawLine(NamedTuple):
     """A whole line of a file."""
 
-    raw: bytes  # with its line break; empty if the line is too long to be one of ours
-    end: int  # the position in the file after it
+    raw: bytes  # content with the line break; empty if the line is too long to be one of ours
+    end: int  # position in the file after the line
 
 
 class Tail:
-    """Reads a file of lines, and each time reads on from where the last reading ended.
+    """Reads a file of lines, continuing each time from where the last reading ended.
 
-    Nothing is read twice but the last line, by which a file is known again: one that was cut back,
-    replaced, or changed in any other way is read anew. Half a line at the end waits for its rest.
+    Only the end of the last line is read twice, to recognise the file: one that was cut back,
+    replaced, or changed in any other way is read from the start. Half a line at the end is left
+    until it is complete.
     """
 
     def __init__(self, path: Path) -> None:
@@ -218,10 +218,10 @@ class Tail:
 
     def _begin(self) -> None:
         self._end, self._last = 0, b""
-        self._stamp: tuple[int, ...] = ()  # of the file, when it was last read
+        self._identity: FileIdentity | None = None  # at the last reading
 
     def read_on(self) -> Iterator[RawLine | None]:
-        """Yield the whole lines since the last reading; None means that all are read anew."""
+        """Yield the whole lines since the last reading; None means that all are read again."""
         with refusing(f"cannot read {self._path}", RunError, "check the disk"):
             try:
                 file = open_to_read(self._path)
@@ -231,18 +231,19 @@ class Tail:
                     yield None
                 return
             with file:
-                stamp = stamp_of(os.fstat(file.fileno()))
-                if stamp == self._stamp:
+                identity = identity_of(os.fstat(file.fileno()))
+                if identity == self._identity:
                     return
-                if self._end and not self._is_continued(file, stamp):
+                if self._end and not self._has_grown(file, identity):
                     self._begin()
                     yield None
-                yield from self._read(file, stamp[1])
-                self._stamp = stamp  # not before everything was taken
+                yield from self._read(file, identity.size)
+                self._identity = identity  # only now that everything was taken
 
-    def _is_continued(self, file: FileIO, stamp: tuple[int, ...]) -> bool:
+    def _has_grown(self, file: FileIO, identity: FileIdentity) -> bool:
         """Whether a file that has changed has only grown since the last reading."""
-        if stamp[:1] != self._stamp[:1] or stamp[1] <= self._stamp[1]:
+        before = self._identity
+        if before is None or identity.inode != before.inode or identity.size <= before.size:
             return False
         file.seek(self._end - len(self._last))
         return file.read(len(self._last)) == self._last
@@ -250,20 +251,28 @@ class Tail:
     def _read(self, file: FileIO, size: int) -> Iterator[RawLine]:
         """The whole lines up to `size`, from the end of the last reading."""
         if size > FILE_LIMIT:
-            raise ValueError(f"it has more than {FILE_LIMIT} bytes")
+            raise ValueError(f"it has more than {FILE_LIMIT:,} bytes")
         file.seek(self._end)
-        buffered, at, is_long = BufferedReader(file, BLOCK), self._end, False
-        while raw := buffered.readline(min(size - at, LINE_LIMIT)):
-            at += len(raw)
+        buffered, position, is_long = BufferedReader(file, BLOCK_SIZE), self._end, False
+        while raw := buffered.readline(min(size - position, LINE_LIMIT)):
+            position += len(raw)
             if not raw.endswith(b"\n"):
                 is_long = True  # or it is half a line, at the end
                 continue
-            self._end, self._last = at, raw[-_KEPT:]
-            yield RawLine(b"" if is_long else raw, at)
+            self._end, self._last = position, raw[-_KEPT_BYTES:]
+            yield RawLine(b"" if is_long else raw, position)
             is_long = False
         buffered.detach()
 
 
-def stamp_of(file: os.stat_result) -> tuple[int, int, int]:
-    """What tells that a file has changed: inode, size and time."""
-    return file.st_ino, file.st_size, file.st_mtime_ns
+class FileIdentity(NamedTuple):
+    """Facts about a file, of which at least one differs if its content has changed."""
+
+    inode: int
+    size: int
+    nanoseconds: int  # time of the last change
+
+
+def identity_of(file: os.stat_result) -> FileIdentity:
+    """The identity of a file."""
+    return FileIdentity(file.st_ino, file.st_size, file.st_mtime_ns)

@@ -1,4 +1,4 @@
-"""Names of runs, which mean the same in every command and in Python.
+"""The names of runs, which mean the same in every command and in Python.
 
     runs/fast-001   a path
     fast-001        a name in the folder ``runs``
@@ -12,16 +12,16 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pixelpong.errors import MAX_GOT, ConfigError, RunError, did_you_mean, expected, on_one_line
+from pixelpong.errors import MAX_GOT, ConfigError, RunError, did_you_mean, on_one_line
 from pixelpong.run.directory import RUNS_FOLDER
 
 LATEST = "latest"
-MAX_LISTED = 8  # runs that an error message names
-# Words with another meaning in commands: agents of the package, players of a tournament.
-TAKEN = (
+MAX_LISTED = 8  # runs in an error message
+# Names with another meaning in commands: agents of the package, players of a tournament.
+RESERVED = (
     LATEST, "package", "beginner", "club", "strong", "champion",
     "perfect", "person", "predictor", "builtin",
 )  # fmt: skip
@@ -30,40 +30,49 @@ TAKEN = (
 def require_new_name(name: str) -> None:
     """Refuse a name for a new run that commands would misunderstand or not accept."""
     plain = r"(?!-|\.*$|sweep-\d+$)[^@/\x00-\x1f\x7f-\x9f]+(?<!\.safetensors)"
-    if not re.fullmatch(plain, name) or name in TAKEN or name != name.strip():
-        advice = "choose one with no other meaning, such as fast-wide"
-        raise ConfigError(f"{name!r} cannot be the name of a run; {advice}")
+    if not re.fullmatch(plain, name) or name in RESERVED or name != name.strip():
+        raise ConfigError(f"A run cannot be called {name!r}; choose a name such as fast-wide.")
 
 
-def find_run(word: str | Path, others: Iterable[str] = ()) -> Path:
-    """Find the directory of the run that `word` names; ``./latest`` is a path.
+def find_run(name: str | Path, others: Iterable[str] = ()) -> Path:
+    """Find the directory of a run by its name or path; ``./latest`` is a path.
 
-    `others` are words that the caller also accepts; an error suggests them.
+    `others` are names that the caller also accepts; an error suggests them.
     """
-    if not isinstance(word, str | Path) or not str(word):  # Path("") is the current folder
-        if word == "":
-            raise RunError("The name of the run is empty.")
-        raise RunError(expected("a run directory", repr(word), "name a run"))
-    if word == LATEST:
-        for run in list_runs(RUNS_FOLDER):
-            with contextlib.suppress(OSError):
-                if (run / "metrics.jsonl").stat().st_size > 0:
-                    return run
-        what = f"No run in {RUNS_FOLDER}/ has finished an update yet"
-        raise RunError(f"{what}; train one: pixelpong train")
-    path = Path(word)
-    for each in (path, RUNS_FOLDER / word):
-        if is_run(each):
-            return each
+    if not isinstance(name, str | Path):
+        raise RunError(on_one_line(f"{name!r} is not a run. Give its name or its path."))
+    if name == "":  # Path("") is the current folder
+        raise RunError("The name of the run is empty.")
+    if name == LATEST:
+        return _find_latest()
+    path = Path(name)
+    for candidate in (path, RUNS_FOLDER / name):
+        if is_run(candidate):
+            return candidate
     folder = path if os.path.isdir(path) else RUNS_FOLDER
     names = [run.name for run in list_runs(folder)]
+    advice = did_you_mean(path.name, [LATEST, *others, *names], _list_names(folder, names))
+    accepted = "a run, an agent or an agent's file" if others else "a run"
+    raise RunError(on_one_line(f"{str(path)[:MAX_GOT]} is not {accepted}; {advice}"))
+
+
+def _find_latest() -> Path:
+    for run in list_runs(RUNS_FOLDER):
+        with contextlib.suppress(OSError):
+            if (run / "metrics.jsonl").stat().st_size > 0:
+                return run
+    what = f"No run in {RUNS_FOLDER}/ has finished an update yet"
+    raise RunError(f"{what}; train one: pixelpong train")
+
+
+def _list_names(folder: Path, names: Sequence[str]) -> str:
+    """What runs there are in a folder, for an error message."""
+    if not names:
+        return f"there are no runs in {folder}"
     listed = ", ".join(names[:MAX_LISTED])
     if len(names) > MAX_LISTED:
-        listed += f", and {len(names) - MAX_LISTED} more"
-    advice = "check its name" + (f"; the runs in {folder} are {listed}" if names else "")
-    advice = did_you_mean(path.name, [LATEST, *others, *names], advice)
-    what = "not a run, an agent or an agent's file" if others else "not a run directory"
-    raise RunError(on_one_line(f"{str(path)[:MAX_GOT]} is {what}; {advice}"))
+        listed += f" and {len(names) - MAX_LISTED} more"
+    return f"{folder} has {listed}"
 
 
 def list_runs(folder: Path) -> list[Path]:

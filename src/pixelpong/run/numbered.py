@@ -1,7 +1,7 @@
 """The files of a run that are named by an update: its checkpoints and its agents.
 
-Each bears the *mark* of the run that wrote it in its card, so that the file of another run is never
-taken for one of this run, and never removed.
+The card of each contains the *mark* of the run that wrote it, so that a file of another run is
+never mistaken for one of this run, and never removed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pixelpong.run.files import gone, write_whole
 from pixelpong.schema import decode, encode
 
 ANY_SIZE = 1 << 62
-ASIDE = ".of-another-run"  # the ending of a file that is put aside
+FOREIGN_ENDING = ".of-another-run"  # added to the name of a file of another run
 _ENDING = ".safetensors"
 
 
@@ -29,17 +29,17 @@ def make_mark(facts: Mapping[str, Any], before: str = "") -> str:
 
 @dataclass(frozen=True)
 class History:
-    """The marks of a run: that of its options at first, and one more for each later change.
+    """The marks of a run: one for its first options, and one more for each later change.
 
-    A mark is made of what the result depends on. It is written down with the run's first options,
-    so that a run may be moved, renamed, and continued by a later version.
+    A mark is a hash of what the result depends on. It is stored with the run's first options, so
+    that a run may be moved, renamed, and continued by a later version.
     """
 
-    marks: tuple[tuple[int, str], ...] = ((0, ""),)  # the update after which it holds; ascending
+    marks: tuple[tuple[int, str], ...] = ((0, ""),)  # with the update after which it holds
 
     @property
     def current(self) -> str:
-        """The mark of what is written from now on."""
+        """The mark of the files that are written now."""
         return self.marks[-1][1]
 
     def has(self, update: int, mark: str) -> bool:
@@ -48,13 +48,15 @@ class History:
         At the update of a change it may be the mark before the change or after it.
         """
         ends = [since for since, _ in self.marks[1:]] + [update]
-        known = zip(self.marks, ends, strict=True)
-        return any(mark == own and since <= update <= end for (since, own), end in known)
+        return any(
+            mark == known and since <= update <= end
+            for (since, known), end in zip(self.marks, ends, strict=True)
+        )
 
 
 @dataclass(frozen=True)
 class _Card:
-    """The part of a card that says of which run a file is."""
+    """The part of a card that says to which run a file belongs."""
 
     run: str = ""
 
@@ -63,9 +65,9 @@ class NumberedFiles:
     """A folder of a run's files, each named by its update."""
 
     def __init__(self, folder: Path, history: History | None = None, limit: int = ANY_SIZE) -> None:
-        """Use `folder`, which need not exist yet; without a history, files of any run are right.
+        """Use `folder`, which need not exist yet; without a history, files of any run are accepted.
 
-        `limit` is the size in bytes that no sound file exceeds.
+        `limit` is a size in bytes that no sound file exceeds.
         """
         self.folder, self.history, self.limit = folder, history, limit
 
@@ -80,8 +82,8 @@ class NumberedFiles:
         return self.folder / f"{update:06d}{_ENDING}"
 
     def make_folder(self) -> None:
-        """Make the folder if there is none; a training does that once, at its start."""
-        with refusing(f"cannot make {self.folder}", RunError, "check its permissions"):
+        """Create the folder if it is missing; a training run does that once, at its start."""
+        with refusing(f"cannot create {self.folder}", RunError, "check the permissions"):
             self.folder.mkdir(exist_ok=True)
 
     def write(self, update: int, content: bytes) -> None:
@@ -99,21 +101,21 @@ class NumberedFiles:
     def cut_back(self, update: int) -> None:
         """Remove the files after `update`, and leftovers of killed saves.
 
-        A file of another run is put aside under another name: it may be the only one.
+        A file of another run is renamed instead: it may be the only copy.
         """
         with refusing(f"cannot remove files from {self.folder}", RunError, "check its permissions"):
             for path in self.folder.glob(f".*{_ENDING}-*"):
                 path.unlink(missing_ok=True)
-        later = [each for each in self.updates() if each > update]
-        for each in filter(self.is_foreign, later):
-            path = self.path(each)
+        later = [number for number in self.updates() if number > update]
+        for number in filter(self.is_foreign, later):
+            path = self.path(number)
             with refusing(f"cannot rename {path}", RunError, "check its permissions"):
-                aside = path.rename(path.with_name(path.name + ASIDE))
-            warn(f"{path} is of another run; it is now {aside.name}")
+                renamed = path.rename(path.with_name(path.name + FOREIGN_ENDING))
+            warn(f"{path} belongs to another run; it was renamed to {renamed.name}")
         self.remove(later)
 
     def is_foreign(self, update: int) -> bool:
-        """Whether the file of an update is that of another run; a damaged file is not."""
+        """Whether the file of an update belongs to another run; a damaged file does not."""
         if self.history is None:
             return False
         try:
@@ -127,6 +129,6 @@ class NumberedFiles:
         if not self.folder.is_symlink():
             return
         for update in filter(self.is_foreign, self.updates()):
-            what = f"{self.folder} is a link to a folder with files of another run"
-            advice = "make it a folder, or link it to one of this run"
+            what = f"{self.folder} is a link to files of another run"
+            advice = "replace it with a folder, or link it to a folder of this run"
             raise CheckpointError(f"{what} ({self.path(update).name}); {advice}.")

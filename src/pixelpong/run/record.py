@@ -1,11 +1,11 @@
 """A run as terminal, page, plots, sweeps and ``--json`` read it.
 
     record = Record.read(Path("runs/fast-001"))
-    record.state, record.verdict            "won", "won: greedy return +18.47 (…) over 200 games, …"
+    record.state, record.summary            "won", "won: greedy return +18.47 (…) over 200 games, …"
     record.columns()["estimated_return"]    an array: a value for each update
     record.to_dict()                        the run as JSON
 
-A run has three returns, each with its own name:
+A run has three returns with different names:
 
     greedy return         the mean over games of greedy play, with its interval; it decides
     estimated return      of sampled play, from the share of the last 1,000 points won
@@ -13,8 +13,8 @@ A run has three returns, each with its own name:
 
 It has two times: *training*, without evaluations, and *total*, with them; neither counts breaks.
 
-A record shows the files at one moment. A file that has grown is read on from where the last reading
-ended. Damaged lines are left out. Checkpoints are not read, so hundreds of runs take a second.
+A record shows the files at one moment. Of a file that has grown, only the new part is read. Damaged
+lines are left out. Checkpoints are not read, so hundreds of runs take a second.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import math
 import os
 import threading
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,73 +36,72 @@ from numpy.typing import NDArray
 from pixelpong.config import OPTIONS, Config
 from pixelpong.errors import MAX_GOT, PixelpongError, on_one_line
 from pixelpong.run.directory import FAILURE_FILE, RunDirectory, is_live
-from pixelpong.run.lines import Evaluation, Line, stamp_of
+from pixelpong.run.lines import Evaluation, FileIdentity, Line, identity_of
 from pixelpong.run.names import last_change, list_runs
-from pixelpong.run.table import Rows, Seen, Table
+from pixelpong.run.table import RunReader, Table
 from pixelpong.run.words import describe_times, signed
 from pixelpong.schema import encode
 
-STATES = (
-    TRAINING := "training",  # a process is training it
-    WON := "won",  # an evaluation has confirmed its target return
-    STOPPED := "stopped",  # its budget is spent
-    INTERRUPTED := "interrupted",  # it was stopped or killed, and can continue
-    FAILED := "failed",  # it ended with an error
-    DAMAGED := "damaged",  # it cannot be read
-)
+# The states of a run.
+TRAINING = "training"  # a process is training it
+WON = "won"  # an evaluation has confirmed its target return
+STOPPED = "stopped"  # its budget is spent
+INTERRUPTED = "interrupted"  # it was stopped or killed, and can continue
+FAILED = "failed"  # it ended with an error
+DAMAGED = "damaged"  # it cannot be read
+STATES = (TRAINING, WON, STOPPED, INTERRUPTED, FAILED, DAMAGED)
 
 SWEEP_FILE = "sweep.csv"  # marks a folder with the runs of a sweep
 
 _COUNTS = ("update", "steps", "episodes")
-_FIGURES = ("estimated_return", "mean_return_100", "training_seconds")
+_METRICS = ("estimated_return", "mean_return_100", "training_seconds")
 _LISTED = (
-    "name", "state", "is_live", "problem", "verdict", "group", *_COUNTS, *_FIGURES,
-    "total_seconds", "bytes", "modified",
+    "name", "state", "is_live", "problem", "group", *_COUNTS, *_METRICS, "total_seconds", "bytes",
+    "modified",
 )  # fmt: skip
-
-# Of the runs that are kept in memory, a row being some 300 bytes.
-MAX_RUNS = 5_000
-MAX_ROWS = 3_000_000
 
 
 class Record:
     """One run, read at one moment; `read` caches the records of unchanged runs."""
 
-    run: RunDirectory | None = None  # None if it is damaged
-    problem = ""  # the error that ended its last training, or the reason why it cannot be read
-    evaluations: tuple[Evaluation, ...] = ()
-
-    def __init__(self, path: Path, seen: Seen | None = None) -> None:
+    def __init__(self, path: Path, reader: RunReader | None = None) -> None:
         """Read the run; if it is damaged, nothing is raised, and `problem` says why.
 
-        `seen` has what was read of it before, and then also what is read now.
+        A `reader` that has read the run before reads only what is new.
         """
-        self.path, self.is_live = path, is_live(path)  # whether a process trains it
+        self.path = path
+        self.is_live = is_live(path)  # whether a process trains it
         self.modified = last_change(path)  # in seconds since 1970
-        self.rows = Rows(Table())  # of the metrics, with those of ``timing``
-        seen = seen or Seen(path)
+        self.run: RunDirectory | None = None  # None if it is damaged
+        self.rows = Table().rows()  # of the metrics, with those of ``timing``
+        self.evaluations: tuple[Evaluation, ...] = ()
+        reader = reader or RunReader(path)
         try:
             run = RunDirectory(path)
-            self.rows, self.evaluations = seen.read_on()
-            self.run, self.problem = run, run.read_failure()
+            self.rows, self.evaluations = reader.read_on()
+            self.run, problem = run, run.read_failure()
         except PixelpongError as error:
-            self.problem = str(error)
-        self.problem = on_one_line(self.problem)[:MAX_GOT]
+            problem = str(error)
+        # The error that ended the last training, or the reason why the run cannot be read.
+        self.problem = on_one_line(problem)[:MAX_GOT]
+
         last = self.rows[-1] if self.rows else {}
-        self.update, self.steps, self.episodes = (last.get(name) or 0 for name in _COUNTS)
-        # The estimated return is None before the first 1,000 points, the mean return before the
-        # first episode; the time is without evaluations.
-        self.estimated_return, self.mean_return_100, self.training_seconds = map(last.get, _FIGURES)
+        self.update: int = last.get("update") or 0
+        self.steps: int = last.get("steps") or 0
+        self.episodes: int = last.get("episodes") or 0
+        self.estimated_return: float | None = last.get("estimated_return")  # from 1,000 points on
+        self.mean_return_100: float | None = last.get("mean_return_100")  # from one episode on
+        self.training_seconds: float | None = last.get("training_seconds")  # without evaluations
         times = [last.get("wall_seconds"), *(it.total_seconds for it in self.evaluations)]
-        self.total_seconds = max((each for each in times if each is not None), default=None)
+        self.total_seconds = max((time for time in times if time is not None), default=None)
         won = [it for it in self.evaluations if it.is_won]
         # The newest evaluation that won, or else the newest.
         self.greedy = next(reversed(won or self.evaluations), None)
 
     @staticmethod
     def read(path: Path) -> Record:
-        """The current record of a run."""
-        return _known.read(path)
+        """The current record of a run, from the cache of this process."""
+        return _cache.read(path)
 
     @property
     def name(self) -> str:
@@ -119,9 +119,12 @@ class Record:
         """A hash shared by all runs of one configuration, whatever their seeds and engines."""
         if self.config is None:
             return None
-        own = [name for name, it in OPTIONS.items() if it.section != "engine" and name != "seed"]
-        alike = {name: getattr(self.config, name) for name in own}
-        return hashlib.sha256(encode(alike)).hexdigest()[:16]
+        shared = {
+            name: getattr(self.config, name)
+            for name, option in OPTIONS.items()
+            if option.section != "engine" and name != "seed"
+        }
+        return hashlib.sha256(encode(shared)).hexdigest()[:16]
 
     # ---- metrics
 
@@ -136,8 +139,8 @@ class Record:
     def curve(self, name: str = "estimated_return") -> tuple[NDArray[Any], NDArray[Any]]:
         """The steps and a metric of the updates that have both: [N] and [N]."""
         steps, values = self.rows.column("steps"), self.rows.column(name)
-        has = np.isfinite(steps) & np.isfinite(values)
-        return steps[has], values[has]
+        has_both = np.isfinite(steps) & np.isfinite(values)
+        return steps[has_both], values[has_both]
 
     def steps_at(self, updates: Iterable[int]) -> NDArray[np.float64]:
         """The steps at the end of each of these updates; NaN for an unknown update."""
@@ -174,42 +177,53 @@ class Record:
 
     @property
     def is_won(self) -> bool:
-        """Whether an evaluation has confirmed the target return."""
+        """Whether an evaluation has confirmed its target return."""
         return self.greedy is not None and self.greedy.is_won
+
+    def has_reached(self, target: float | None) -> bool:
+        """Whether an evaluation has confirmed a target return as high as this one."""
+        won = [it.target for it in self.evaluations if it.is_won and it.target is not None]
+        return target is not None and max(won, default=-math.inf) >= target
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to train.
-
-        A training that was killed in its last evaluation must play that again.
-        """
+        """Whether nothing is left to train, or to evaluate after a kill in the last evaluation."""
         is_evaluated = self.greedy is not None and self.greedy.update == self.update
         has_target = self.config is not None and self.config.until_return is not None
         return self.state == WON or (self.state == STOPPED and (is_evaluated or not has_target))
 
     @property
-    def verdict(self) -> str:
+    def summary(self) -> str:
         """State and result in one sentence, such as "won: greedy return +18.47 …"."""
-        target = self.config.until_return if self.config else None
-        words = {
+        state, result = self._describe_state(), self._describe_result()
+        if not result:
+            return state
+        return f"{state}: {result}" if self.state == WON else f"{state}; {result}"
+
+    def _describe_state(self) -> str:
+        spent = f"budget spent at update {self.update}"
+        has_target = self.config is not None and self.config.until_return is not None
+        return {
             TRAINING: f"training, update {self.update}",
             WON: "won",
-            STOPPED: "not won: " * (target is not None) + f"budget spent at update {self.update}",
+            STOPPED: f"not won: {spent}" if has_target else spent,
             INTERRUPTED: f"interrupted at update {self.update}",
             FAILED: f"failed at update {self.update}: {self.problem}",
             DAMAGED: f"damaged: {self.problem}",
         }[self.state]
-        if (greedy := self.greedy) is not None:
-            found = f"greedy return {greedy.found}{greedy.tested}"
-            if greedy.target is not None:
-                found += f", target {signed(greedy.target)}"
-            if greedy.is_won and greedy.total_seconds is not None:
-                found += f", after {describe_times(total=greedy.total_seconds)}"
-        elif self.estimated_return is not None:
-            found = f"estimated return {signed(self.estimated_return)}"
-        else:
-            return words
-        return f"{words}{': ' if self.state == WON else '; '}{found}"
+
+    def _describe_result(self) -> str:
+        greedy = self.greedy
+        if greedy is None:
+            if self.estimated_return is None:
+                return ""
+            return f"estimated return {signed(self.estimated_return)}"
+        result = f"greedy return {greedy.mean_in_words}{greedy.test_in_words}"
+        if greedy.target is not None:
+            result += f", target {signed(greedy.target)}"
+        if greedy.is_won and greedy.total_seconds is not None:
+            result += f", after {describe_times(total=greedy.total_seconds)}"
+        return result
 
     # ---- files
 
@@ -229,11 +243,12 @@ class Record:
         return {
             "run": str(self.path),
             **{name: getattr(self, name) for name in _LISTED},
-            "preset": config and config.preset,
-            "protocol": config and str(config.protocol),
-            "seed": config and config.seed,
-            "target": config and config.until_return,
-            "greedy": greedy and greedy.in_short(),
+            "verdict": self.summary,
+            "preset": config.preset if config else None,
+            "protocol": str(config.protocol) if config else None,
+            "seed": config.seed if config else None,
+            "target": config.until_return if config else None,
+            "greedy": greedy.in_short() if greedy else None,
         }
 
 
@@ -254,49 +269,64 @@ def is_sweep(path: Path) -> bool:
     return os.path.isfile(path / SWEEP_FILE)  # raises no error for a name that is too long
 
 
-class _Known:
+def identify(path: Path) -> FileIdentity | None:
+    """The identity of a file; None if there is no file."""
+    try:
+        return identity_of(path.stat())
+    except OSError:
+        return None
+
+
+# --- the cache --------------------------------------------------------------------------------
+
+# Limits of what the cache keeps in memory; a row takes about 300 bytes.
+MAX_RUNS = 5_000
+MAX_ROWS = 3_000_000
+
+
+@dataclass
+class _Entry:
+    """A run in the cache."""
+
+    reader: RunReader
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    identity: tuple[object, ...] = ()  # of the files that `record` was read from
+    record: Record | None = None
+
+
+class RecordCache:
     """The records of the runs that were read last, so that only what is new is read."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._records: dict[Path, tuple[threading.Lock, Seen, list[Any]]] = {}
+        self._entries: dict[Path, _Entry] = {}  # the least recently read first
 
     def __len__(self) -> int:
-        return len(self._records)
+        return len(self._entries)
 
     def read(self, path: Path) -> Record:
         """The current record of a run."""
         with self._lock:
-            entry = self._records.pop(path, None) or (threading.Lock(), Seen(path), [None, None])
-            self._records[path] = entry  # the last one is the one that was asked for last
-        lock, seen, newest = entry
-        with lock:
-            files = "config.json", "metrics.jsonl", "evaluations.jsonl", FAILURE_FILE
-            stamp = is_live(path), *(identify(path / name) for name in files)
-            if newest[0] != stamp:
-                newest[:] = stamp, Record(path, seen)
-                self._forget()
-            record: Record = newest[1]
-            return record
+            entry = self._entries.pop(path, None) or _Entry(RunReader(path))
+            self._entries[path] = entry
+        with entry.lock:
+            names = "config.json", "metrics.jsonl", "evaluations.jsonl", FAILURE_FILE
+            identity = is_live(path), *(identify(path / name) for name in names)
+            if entry.record is None or entry.identity != identity:
+                entry.record, entry.identity = Record(path, entry.reader), identity
+                self._shrink()
+            return entry.record
 
-    def _forget(self) -> None:
-        """Forget what was not asked for in a long time, if there is much."""
+    def _shrink(self) -> None:
+        """Drop the least recently read runs while there are too many runs or rows."""
         with self._lock:
-            sizes = {path: len(seen.table) for path, (_, seen, _) in self._records.items()}
-            rows = sum(sizes.values())
+            sizes = {path: len(entry.reader.table) for path, entry in self._entries.items()}
+            num_rows = sum(sizes.values())
             for path in [*sizes][:-1]:
-                if len(self._records) <= MAX_RUNS and rows <= MAX_ROWS:
+                if len(self._entries) <= MAX_RUNS and num_rows <= MAX_ROWS:
                     break
-                rows -= sizes[path]
-                del self._records[path]
+                num_rows -= sizes[path]
+                del self._entries[path]
 
 
-def identify(path: Path) -> tuple[int, ...]:
-    """The identity of a file's content: inode, size and time; empty if there is no file."""
-    try:
-        return stamp_of(path.stat())
-    except OSError:
-        return ()
-
-
-_known = _Known()
+_cache = RecordCache()

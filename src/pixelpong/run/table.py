@@ -1,4 +1,4 @@
-"""The metrics of a run as columns, which grow as the run does: a row takes 8 bytes a metric."""
+"""The metrics of a run as columns, which grow with the run: a row takes 8 bytes per metric."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.run.lines import Evaluation, Tail, read_line
-from pixelpong.schema import Figure
+from pixelpong.schema import Measure
 
-_FIRST_ROOM = 64  # rows
-_ROWS_AT_ONCE = 1024  # that are held as they were read
+_INITIAL_CAPACITY = 64  # rows
+_ROWS_AT_ONCE = 1024  # rows that are held as dicts before they enter the table
 
-_MetricsLine = dict[str, Figure | dict[str, Figure | None] | None]
+_MetricsLine = dict[str, Measure | dict[str, Measure | None] | None]
 
 
 class _Column:
     """The values of a metric; NaN where a row has none."""
 
     def __init__(self, is_whole: bool) -> None:
-        self.values = np.full(_FIRST_ROOM, math.nan)
+        self.values = np.full(_INITIAL_CAPACITY, math.nan)
         self.first_not_whole = math.inf if is_whole else 0  # the first row without a whole number
 
     def put(self, row: int, new: list[Any]) -> None:
-        """Set the values from a row on; the room doubles when it is full."""
-        if (wanted := row + len(new)) > len(self.values):
-            more = np.full(2 * wanted - len(self.values), math.nan)
+        """Set the values from a row on; the capacity doubles when it is used up."""
+        end = row + len(new)
+        if end > len(self.values):
+            more = np.full(2 * end - len(self.values), math.nan)
             self.values = np.concatenate([self.values, more])
-        self.values[row:wanted] = [math.nan if value is None else value for value in new]
+        self.values[row:end] = [math.nan if value is None else value for value in new]
         if self.first_not_whole > row:
             others = (index for index, value in enumerate(new, row) if type(value) is not int)
             self.first_not_whole = min(self.first_not_whole, next(others, math.inf))
@@ -41,7 +42,7 @@ class _Column:
 class Table:
     """Rows of numbers, to which more are added. What was added never changes.
 
-    A whole number is exact: none of a run comes near 2**53.
+    Whole numbers are exact: no number of a run comes near 2**53.
     """
 
     def __init__(self) -> None:
@@ -59,6 +60,10 @@ class Table:
             self._columns[name].put(self._length, [row.get(name) for row in rows])
         self._length += len(rows)
 
+    def rows(self) -> Rows:
+        """All rows that there are now."""
+        return Rows(self, range(self._length))
+
     def names(self) -> list[str]:
         """The metrics, in the order in which they appeared."""
         return list(self._columns)
@@ -74,14 +79,13 @@ class Table:
 
 
 class Rows(Sequence[dict[str, Any]]):
-    """The rows of a table at one moment, or some of them; a row is made when it is asked for."""
+    """Some rows of a table; a row becomes a dict when it is requested."""
 
-    def __init__(self, table: Table, rows: range | None = None) -> None:
-        """Take the rows with these numbers, by default all that there are now."""
-        self._table, self._rows = table, range(len(table)) if rows is None else rows
+    def __init__(self, table: Table, indices: range) -> None:
+        self._table, self._indices = table, indices
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._indices)
 
     @overload
     def __getitem__(self, index: int) -> dict[str, Any]: ...
@@ -89,10 +93,10 @@ class Rows(Sequence[dict[str, Any]]):
     def __getitem__(self, index: slice) -> Rows: ...
     def __getitem__(self, index: int | slice) -> dict[str, Any] | Rows:
         if isinstance(index, slice):
-            return Rows(self._table, self._rows[index])
-        row = self._rows[index]
-        found = Rows(self._table, range(row, row + 1)).to_lists()
-        return {name: value for name, (value,) in found.items()}
+            return Rows(self._table, self._indices[index])
+        row = self._indices[index]
+        columns = Rows(self._table, range(row, row + 1)).to_lists()
+        return {name: value for name, (value,) in columns.items()}
 
     def names(self) -> list[str]:
         """The metrics, in the order in which they appeared."""
@@ -100,45 +104,44 @@ class Rows(Sequence[dict[str, Any]]):
 
     def column(self, name: str) -> NDArray[Any]:
         """The values of a metric: int64 if all are whole numbers, otherwise float64 with NaN."""
-        return self._table.column(name, self._rows)
+        return self._table.column(name, self._indices)
 
     def to_lists(self) -> dict[str, list[float | None]]:
         """All columns, with None where a row has no value."""
         columns = {name: self.column(name).tolist() for name in self.names()}
         return {
-            name: [None if value != value else value for value in values]
+            name: [None if math.isnan(value) else value for value in values]
             for name, values in columns.items()
         }
 
 
-class Seen:
-    """What has been read of a run's metrics and evaluations so far."""
+class RunReader:
+    """Reads a run's metrics and evaluations; reading again reads only what is new."""
 
     def __init__(self, path: Path) -> None:
-        """Begin with nothing."""
-        self._metrics = Tail(path / "metrics.jsonl")
-        self._evaluated = Tail(path / "evaluations.jsonl")
         self.table = Table()
         self._evaluations: list[Evaluation] = []
+        self._metrics_tail = Tail(path / "metrics.jsonl")
+        self._evaluations_tail = Tail(path / "evaluations.jsonl")
         self._last_update = -1
 
     def read_on(self) -> tuple[Rows, tuple[Evaluation, ...]]:
         """Read what is new; return all rows and evaluations."""
         rows: list[dict[str, Any]] = []
         try:
-            for each in self._metrics.read_on():
-                if each is None:
+            for raw_line in self._metrics_tail.read_on():
+                if raw_line is None:
                     self.table, self._last_update = Table(), -1
-                elif line := read_line(each.raw, _MetricsLine):
+                elif line := read_line(raw_line.raw, _MetricsLine):
                     self._take(line, rows)
         finally:
             self.table.add(rows)  # also if the disk fails: what was read is not read again
-        for each in self._evaluated.read_on():
-            if each is None:
+        for raw_line in self._evaluations_tail.read_on():
+            if raw_line is None:
                 self._evaluations = []
-            elif line := read_line(each.raw, Evaluation):
+            elif line := read_line(raw_line.raw, Evaluation):
                 self._evaluations.append(line)
-        return Rows(self.table), tuple(self._evaluations)
+        return self.table.rows(), tuple(self._evaluations)
 
     def _take(self, line: dict[str, Any], rows: list[dict[str, Any]]) -> None:
         """Take a line of metrics, unless its update does not ascend."""

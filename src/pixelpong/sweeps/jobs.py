@@ -49,7 +49,7 @@ def run_jobs(
             for run, job in list(jobs.items()):
                 if (error := trainer.find_error(job)) is not None:
                     del jobs[run]
-                    yield JobEvent(run, f"failed: {error}" if error else Record.read(run).verdict)
+                    yield JobEvent(run, f"failed: {error}" if error else Record.read(run).summary)
     finally:
         remaining = list(jobs.values())
         for job in remaining:

@@ -11,7 +11,7 @@ from typing import Any
 from pixelpong.config import OPTIONS, Config, require_used
 from pixelpong.errors import ConfigError, refusing
 
-FILE_LIMIT = 1 << 16  # bytes of a file of options; all options together take about 2,000
+FILE_LIMIT = 1 << 16  # bytes of a file; all options together take about 2,000
 
 
 def preset_names() -> list[str]:
@@ -35,11 +35,12 @@ def load_preset(name: str) -> Config:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """The options in a TOML file, flat; names and values are not checked."""
-    advice = "a TOML file has lines like `batch_size = 10`"
-    with refusing(f"cannot read {path}", ConfigError, advice), path.open("rb") as file:
+    with refusing(f"cannot read {path}", ConfigError, "check its name"), path.open("rb") as file:
         content = file.read(FILE_LIMIT + 1)
+    advice = "a TOML file has lines like `batch_size = 10`"
+    with refusing(f"cannot read {path}", ConfigError, advice):
         if len(content) > FILE_LIMIT:
-            raise ValueError(f"it has more than {FILE_LIMIT} bytes")
+            raise ValueError(f"it has more than {FILE_LIMIT:,} bytes")
         return tomllib.loads(content.decode())
 
 

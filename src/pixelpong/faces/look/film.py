@@ -4,11 +4,11 @@
 
 A GIF shows the emulator's pixels exactly, an MP4 as closely as H.264 can. There is a film frame for
 each decision of the agent, at the game's own speed; if video players cannot show that many per
-second, only every second (third …) frame is used. The last frame stays for a second. PyAV encodes a
-film in memory: about 5 MB for a thousand steps with the overlay.
+second, only every second (third …) frame is used. The last frame is shown for a second. PyAV
+encodes a film in memory: about 5 MB for a thousand steps with the overlay.
 
 All pictures use one palette, the console's 128 colours and some for the overlay, so that a GIF can
-hold them all. Nothing depends on colour alone: the chosen action has a mark, and each state of a
+store them all. Nothing depends on colour alone: the chosen action has a mark, and each state of a
 pixel has a shape (`make_stamps`).
 """
 
@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,46 +29,47 @@ from numpy.typing import NDArray
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Moment
 from pixelpong.atari.palette import PALETTE
-from pixelpong.errors import ConfigError, expected
+from pixelpong.errors import ConfigError
 from pixelpong.faces.look.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
 from pixelpong.faces.look.reel import scale_saliency, steps_per_second
 from pixelpong.items import DOWN, STAY, UP
 from pixelpong.machine import require
-from pixelpong.play.networks import APPEARED, NETS, STAYED, VANISHED
+from pixelpong.play.networks import APPEARED, NETS, STAYED, VANISHED, Explanation
 from pixelpong.run.files import write_whole
 from pixelpong.run.words import signed
 
-Picture = Any  # a `PIL.Image.Image` of places in the palette; Pillow is an extra
+Picture = Any  # a `PIL.Image.Image` of palette indices; Pillow is an extra
 
-MOST = 50  # film frames a second: browsers show a shorter frame of a GIF for 100 ms
-_CODECS = {".mp4": ("libx264", "yuv420p"), ".gif": ("gif", "pal8")}  # every player knows these
+MAX_RATE = 50  # film frames a second: browsers show a shorter frame of a GIF for 100 ms
+# By the file's ending: codec and pixel format, both known to every player.
+_CODECS = {".mp4": ("libx264", "yuv420p"), ".gif": ("gif", "pal8")}
 _H264 = {
     # No frames that refer to later ones: the film starts at 0 in every player.
     "preset": "superfast", "crf": "18", "bf": "0", "g": "75",
-    # These features help with films of real scenes; here they would take a quarter of the time.
+    # Features for films of real scenes, which would take a quarter of the time here.
     "x264-params": "aq-mode=0:subme=0:weightp=0:scenecut=0",
     # libav's default conversion of colours.
     "colorspace": "smpte170m", "color_primaries": "smpte170m", "color_trc": "smpte170m",
     "color_range": "tv",
 }  # fmt: skip
 
-# Places in the palette.
+# Palette indices.
 PAPER = 128  # the overlay's background; the console's colours come before it
 INK = PAPER + 15  # the colour of text, which is smoothed with the shades between
 _BAR, _LINE, _DIM = PAPER + 2, PAPER + 5, PAPER + 11
 # Stamp n has the colour INK + n. The stamps are the states of a pixel, then what moved the decision
 # up, from half to full colour, then what moved it down, from full to half colour.
 _LEVELS = 4
-_UP, _DOWN = VANISHED + _LEVELS, VANISHED + _LEVELS + 1  # in full colour
-ACTIONS = {UP: INK + _UP, DOWN: INK + _DOWN, STAY: INK + _DOWN + _LEVELS}
+_UP, _DOWN = VANISHED + _LEVELS, VANISHED + _LEVELS + 1  # stamps in full colour
+ACTION_INDICES = {UP: INK + _UP, DOWN: INK + _DOWN, STAY: INK + _DOWN + _LEVELS}
 
 TITLE = 14  # height of the title, in units of the overlay's layout
 
 
 def name_game(name: str, agent: Agent, seed: int, episode: int, *, is_greedy: bool = True) -> str:
-    """The title of a film: whose game it is, which one of an evaluation, and by which rules."""
-    how, update = "greedy" if is_greedy else "sampled", agent.about.get("update", 0)
-    return f"{name}, update {update}: {how} episode {episode}, seed {seed}, {agent.protocol}"
+    """The title of a film: the agent, the game and its rules."""
+    mode, update = "greedy" if is_greedy else "sampled", agent.about.get("update", 0)
+    return f"{name}, update {update}: {mode} episode {episode}, seed {seed}, {agent.protocol}"
 
 
 def make_film(
@@ -80,73 +81,84 @@ def make_film(
     has_overlay: bool,
     scale: int,  # pixels of the film per pixel of the game; with the overlay at least 2
     speed: float,  # 1 is the game's own
-    seconds: float | None,  # of film; None for the whole game
+    seconds: float | None,  # length of the film; None for the whole game
 ) -> dict[str, Any]:
     """Play a game and write it as a film; return the report, as JSON."""
     if path.suffix.lower() not in _CODECS:
-        raise ConfigError(expected("a .mp4 or .gif file for the film", path))
+        raise ConfigError(f"The name of a film must end in .mp4 or .gif, not {path.name}.")
     require("Films need", "av", "PIL", extra="video")
-    pace = Fraction(speed).limit_denominator(100) * steps_per_second(agent.protocol)
-    every = math.ceil(pace / MOST)  # steps per film frame
-    rate = pace / every  # film frames per second
+    steps_shown = Fraction(speed).limit_denominator(100) * steps_per_second(agent.protocol)
+    every = math.ceil(steps_shown / MAX_RATE)  # steps per film frame
+    rate = steps_shown / every  # film frames per second
     draw = functools.partial(draw_game, scale=scale)
     if has_overlay:
         draw = functools.partial(draw_overlay, agent=agent, title=title, scale=max(scale, 2))
-    shown = _choose(play(explains_every=every * has_overlay), every, max(1, round(rate)))
+    moments = play(explains_every=every if has_overlay else 0)
+    frames = _choose(moments, every, last_frames=max(1, round(rate)))
     limit = None if seconds is None else max(1, int(rate * Fraction(seconds)))
-    count, moment, size = _write(path, itertools.islice(shown, limit), draw, rate)
+    film = _write(path, itertools.islice(frames, limit), draw, rate)
     return {
         "file": str(path),
         "bytes": path.stat().st_size,
         "title": title,
-        "steps": moment.step,
-        "points": list(moment.points),
-        "frames": count,
+        "steps": film.last.step,
+        "points": list(film.last.points),
+        "frames": film.num_frames,
         "frames_per_second": float(rate),
-        "seconds": float(count / rate),
-        "width": size[0],
-        "height": size[1],
+        "seconds": float(film.num_frames / rate),
+        "width": film.width,
+        "height": film.height,
     }
 
 
-def _choose(moments: Iterable[Moment], every: int, held: int) -> Iterator[Moment]:
-    """The moment of each film frame; the last one, after the end, is repeated `held` times."""
+def _choose(moments: Iterable[Moment], every: int, last_frames: int) -> Iterator[Moment]:
+    """The moment of each film frame; the one after the end is repeated `last_frames` times."""
     for moment in moments:
         if moment.action is None:
-            yield from itertools.repeat(moment, held)
+            yield from itertools.repeat(moment, last_frames)
         elif moment.step % every == 0:
             yield moment
 
 
+class _Film(NamedTuple):
+    """Facts about a film that was written."""
+
+    num_frames: int
+    width: int
+    height: int
+    last: Moment  # of the last frame
+
+
 def _write(
     path: Path, moments: Iterable[Moment], draw: Callable[[Moment], Picture], rate: Fraction
-) -> tuple[int, Moment, tuple[int, int]]:
-    """Write a film; return the number of frames, the last moment and the picture size."""
+) -> _Film:
+    """Draw and write a film, with a frame for each of the moments."""
     import av
 
-    film, kind, palette = io.BytesIO(), path.suffix.lower(), np.zeros((256, 4), np.uint8)
+    buffer, ending, palette = io.BytesIO(), path.suffix.lower(), np.zeros((256, 4), np.uint8)
     colours = list_colours()  # fewer than 256: the last one is transparent, as GIF needs it
     palette[: len(colours)] = np.insert(colours, 0, 255, axis=1)
     with av.open(
-        film,
+        buffer,
         "w",
-        format=kind[1:],
-        options={"movflags": "+faststart"} if kind == ".mp4" else {},  # it plays while it loads
-        io_open=lambda *_: io.BytesIO(film.getvalue()),  # to move the index to the front
+        format=ending[1:],
+        options={"movflags": "+faststart"} if ending == ".mp4" else {},  # it plays while it loads
+        io_open=lambda *_: io.BytesIO(buffer.getvalue()),  # to move the index to the front
     ) as container:
-        codec, pixels = _CODECS[kind]
-        stream: Any = container.add_stream(codec, rate=rate, options=_H264, pix_fmt=pixels)
-        for count, moment in enumerate(moments):
+        codec, pixel_format = _CODECS[ending]
+        stream: Any = container.add_stream(codec, rate=rate, options=_H264, pix_fmt=pixel_format)
+        for number, moment in enumerate(moments):
             picture = draw(moment)
-            if count == 0:
+            if number == 0:
                 stream.width, stream.height = picture.size
             content: Any = (np.asarray(picture), palette)
             frame = av.VideoFrame.from_ndarray(content, "pal8")
-            frame.pts = count
+            frame.pts = number
             container.mux(stream.encode(frame))
         container.mux(stream.encode(None))
-    write_whole(path, film.getvalue(), make_folder=True)
-    return count + 1, moment, picture.size
+    write_whole(path, buffer.getvalue(), make_folder=True)
+    width, height = picture.size
+    return _Film(number + 1, width, height, moment)
 
 
 def list_colours() -> NDArray[np.uint8]:
@@ -166,7 +178,7 @@ def list_colours() -> NDArray[np.uint8]:
 
 
 def make_stamps(unit: int) -> NDArray[np.uint8]:
-    """The stamps by number, as places in the palette: [stamps, unit, unit].
+    """The stamps by number, as palette indices: [stamps, unit, unit].
 
     full square   appeared      moved the decision towards up
     stripe        stayed
@@ -201,23 +213,19 @@ def draw_overlay(moment: Moment, agent: Agent, title: str, scale: int) -> Pictur
         sheet.write(word, x, 16.5, slot=_DIM)
         sheet.write(f"{count:,}", x, 26.5, 18)
     sheet.write("probability of each action", 168, 55, slot=_DIM)
-    chances = zip(NETS[agent.algorithm].actions, seen.probabilities.tolist(), strict=True)
-    bars = [
-        (a == moment.action, ACTION_NAMES[a], f"{p:.0%}", ACTIONS[a], 0.0, p) for a, p in chances
-    ]
-    if seen.value is not None:
-        low, high = sorted((0.5, (1 + float(np.clip(seen.value, -1, 1))) / 2))
-        bars.append((False, "value", signed(seen.value, 2), _DIM, low, high))
-    for row, (is_chosen, name, number, slot, start, end) in enumerate(bars):
+    for row, bar in enumerate(_list_bars(agent, seen, moment.action)):
         y = 67 + 12 * row
-        sheet.write(">" * is_chosen, 169, y)
-        sheet.write(name, 177, y, slot=INK if is_chosen else _DIM)
+        if bar.is_chosen:
+            sheet.write(">", 169, y)
+        sheet.write(bar.name, 177, y, slot=INK if bar.is_chosen else _DIM)
         sheet.fill(_BAR, 200, y, 112, 8)
-        sheet.fill(slot, 200 + 112 * start, y, 112 * (end - start), 8)
-        sheet.write(number, 336, y, anchor="ra")
+        sheet.fill(bar.slot, 200 + 112 * bar.start, y, 112 * (bar.end - bar.start), 8)
+        sheet.write(bar.number, 336, y, anchor="ra")
     levels = scale_saliency(seen, _LEVELS).astype(np.intp)
     moved = np.where(levels > 0, VANISHED + levels, levels)
-    states = [it for it in PIXEL_NAMES.items() if it[0] != STAYED or agent.algorithm == "ppo"]
+    states = list(PIXEL_NAMES.items())
+    if agent.algorithm != "ppo":  # REINFORCE sees only changes
+        states = [(state, name) for state, name in states if state != STAYED]
     for x, word, stamps, legend in (
         (168, "what the network sees", seen.field, states),
         (256, "what moved the decision", moved, [(_UP, "for up"), (_DOWN, "for down")]),
@@ -225,10 +233,34 @@ def draw_overlay(moment: Moment, agent: Agent, title: str, scale: int) -> Pictur
         sheet.write(word, x, 119, slot=_DIM)
         sheet.fill(_LINE, x - 0.5, 129.5, 81, 81)
         sheet.stamp(stamps, x, 130)
-        for place, (stamp, name) in enumerate(legend):
-            sheet.stamp(np.full((4, 4), stamp), x + 29 * place, 214)
-            sheet.write(name, x + 29 * place + 5, 213, 5, _DIM)
+        for index, (stamp, name) in enumerate(legend):
+            sheet.stamp(np.full((4, 4), stamp), x + 29 * index, 214)
+            sheet.write(name, x + 29 * index + 5, 213, 5, _DIM)
     return sheet.picture
+
+
+class _Bar(NamedTuple):
+    """A bar of the overlay; its ends are shares of the full width."""
+
+    name: str
+    number: str
+    slot: int  # palette index of its colour
+    start: float
+    end: float
+    is_chosen: bool = False
+
+
+def _list_bars(agent: Agent, seen: Explanation, chosen: int | None) -> list[_Bar]:
+    """The probability of each action, and the value if the agent has a value function."""
+    bars = []
+    actions = NETS[agent.algorithm].actions
+    for action, chance in zip(actions, seen.probabilities.tolist(), strict=True):
+        name, slot = ACTION_NAMES[action], ACTION_INDICES[action]
+        bars.append(_Bar(name, f"{chance:.0%}", slot, 0.0, chance, action == chosen))
+    if seen.value is not None:
+        low, high = sorted((0.5, (1 + float(np.clip(seen.value, -1, 1))) / 2))
+        bars.append(_Bar("value", signed(seen.value, 2), _DIM, low, high))
+    return bars
 
 
 class _Sheet:
@@ -255,15 +287,16 @@ class _Sheet:
 
     def write_title(self, text: str) -> None:
         """Write a line above the game, smaller if it is long."""
-        size, room = 8, 332 * self._scale
-        while size > 4 and _load_font(size * self._scale).getlength(text) > room:
+        size, width = 8, 332 * self._scale
+        while size > 4 and _load_font(size * self._scale).getlength(text) > width:
             size -= 1
         self.write(text, 6, 2, size)
 
     def fill(self, slot: int, x: float, y: float, width: float, height: float) -> None:
         """Draw a rectangle in a colour of the palette."""
-        (left, top), (wide, high) = self._at(x, y), self._at(width, height)
-        self.picture.paste(slot, (left, top, left + wide, top + high))
+        left, top = self._at(x, y)
+        num_columns, num_rows = self._at(width, height)
+        self.picture.paste(slot, (left, top, left + num_columns, top + num_rows))
 
     def stamp(self, numbers: NDArray[Any], x: float, y: float) -> None:
         """Draw a stamp for each of the `numbers` [rows, columns]."""

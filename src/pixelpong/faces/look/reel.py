@@ -1,18 +1,19 @@
 """A reel: everything the viewer needs to show an agent's game, as one JSON object.
 
-Pictures are coded as differences, which are few: for each step the number of places that changed
-(uint16), then the places (uint16), then their new values (uint8), all little-endian; the first
+Pictures are encoded as differences, which are few: for each step the number of pixels that changed
+(uint16), then their indices (uint16), then their new values (uint8), all little-endian; the first
 picture is compared with zeros. The result is compressed with zlib (``deflate`` in a browser) and
 encoded in base64.
 
     screen    [210, 160] palette indices
     field     [80, 80] the state of a pixel: 0 off, 1 stayed, 2 appeared, 3 vanished
-    saliency  [80, 80] what a pixel adds to logit(UP) − logit(DOWN), in 127ths of that step's
-              largest, as int8 (a uint8 above 127 is negative)
+    saliency  [80, 80] what a pixel adds to logit(UP) − logit(DOWN), in 127ths of the largest
+              one of that step, as int8 (a uint8 above 127 is negative)
 
-``expectations`` holds, for each step at which the ball is about to reach the paddle, what the agent
-would do and what value it would expect with its paddle at each other height. The paddle is drawn at
-that height in the frame and the previous one, and the network itself answers; nothing is estimated.
+``expectations`` contains, for each step at which the ball is about to reach the paddle, what the
+agent would do and what value it would expect with its paddle at each other height. The paddle is
+drawn at that height in the frame and the previous one, and the network answers: nothing is
+estimated.
 ``static/viewer.js`` shows a reel.
 """
 
@@ -44,7 +45,7 @@ PADDLE_ROWS, PADDLE_COLUMNS = 16, slice(140, 144)
 HEIGHTS = range(0, 144, 2)  # rows of the field for the paddle's upper edge
 ARRIVING = range(132, 140)  # columns of a ball that reaches the paddle in the next step
 
-_FIELD_ROWS_SEEN = 159  # the row below is the border's, in the ball's colour
+_ROWS_IN_PLAY = 159  # rows of the field; the row below is the border, in the ball's colour
 _SIZES = {BALL: 4 * 2, PADDLE: PADDLE_ROWS * 4}  # in pixels
 
 
@@ -66,7 +67,8 @@ def make_reel(agent: Agent, seed: int, episode: int = 0) -> dict[str, Any]:
         chances = np.round(seen.probabilities, 4).tolist()
         value = None if seen.value is None else round(seen.value, 4)
         steps.append((moment.action, moment.points, chances, value))
-        if before and (answers := expect(network, before, moment)):
+        answers = None if before is None else expect(network, before, moment)
+        if answers is not None:
             expectations.append(answers)
         before = moment
     return {
@@ -103,10 +105,10 @@ def scale_saliency(explanation: Explanation, most: int) -> NDArray[np.int8]:
 
 
 def encode_difference(last: NDArray[np.uint8] | int, picture: NDArray[np.uint8]) -> bytes:
-    """Encode what changed between two pictures: count, places, values; see the module."""
-    places = np.flatnonzero(picture != last)
-    count = np.array([len(places)], "<u2")
-    return count.tobytes() + places.astype("<u2").tobytes() + picture.ravel()[places].tobytes()
+    """Encode what changed between two pictures: count, indices, values; see the module."""
+    changed = np.flatnonzero(picture != last)
+    count = np.array([len(changed)], "<u2")
+    return count.tobytes() + changed.astype("<u2").tobytes() + picture.ravel()[changed].tobytes()
 
 
 def find(screen: NDArray[np.uint8], colour: int) -> tuple[int, int] | None:
@@ -114,10 +116,10 @@ def find(screen: NDArray[np.uint8], colour: int) -> tuple[int, int] | None:
 
     Here and below, a `screen` is palette indices [210, 160].
     """
-    places = np.argwhere(screen[FIELD_ROWS][:_FIELD_ROWS_SEEN] == colour)
-    if len(places) != _SIZES[colour]:
+    pixels = np.argwhere(screen[FIELD_ROWS][:_ROWS_IN_PLAY] == colour)
+    if len(pixels) != _SIZES[colour]:
         return None
-    row, column = places.min(axis=0).tolist()
+    row, column = pixels.min(axis=0).tolist()
     return row, column
 
 
@@ -131,7 +133,7 @@ def place_paddle(screen: NDArray[np.uint8], height: int) -> NDArray[np.uint8]:
 
 
 def expect(network: Network, before: Moment, now: Moment) -> dict[str, Any] | None:
-    """Ask a network about every height of its paddle; it forgets the game that it was playing.
+    """Ask a network about every height of its paddle; its memory of the game is replaced.
 
     The answers, as JSON, have a row for each of `HEIGHTS`; None if the ball does not reach the
     paddle in the next step. `before` is the moment of the previous step.
@@ -151,6 +153,6 @@ def expect(network: Network, before: Moment, now: Moment) -> dict[str, Any] | No
         "step": now.step,
         "ball": ball,
         "paddle": paddle[0],
-        "probabilities": [np.round(each, 3).tolist() for each, _ in answers],
+        "probabilities": [np.round(chances, 3).tolist() for chances, _ in answers],
         "values": None if None in values else np.round(np.array(values, float), 3).tolist(),
     }

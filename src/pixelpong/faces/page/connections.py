@@ -1,8 +1,8 @@
-"""Connections that keep the server waiting, and more of them than the system has room for.
+"""Connections that keep the server waiting, or are more than the system has resources for.
 
-uvicorn gives up a connection that is silent between two requests, but not one that never sends the
-end of a request, or never reads its answer. Here each step has a deadline: after it, the connection
-is aborted. All that is asked of uvicorn is to say when a connection begins and ends.
+uvicorn closes a connection that is silent between two requests, but not one that never sends the
+end of a request, or never reads its answer. Here each step has a deadline, after which the
+connection is aborted. uvicorn only has to tell when a connection begins and ends.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_SECONDS = 10.0  # for a request's head, from the connection or the answer before
 SEND_SECONDS = 30.0  # until the other side has taken in most of what was sent so far
-MAX_WAITING = 64  # connections without a request; a new one takes the place of the oldest
-SILENT_SECONDS = 60.0  # after a line about missing resources
+MAX_WAITING = 64  # connections without a request; a new one replaces the oldest
+SILENT_SECONDS = 60.0  # between two lines about missing resources
 
 _NO_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -28,8 +28,8 @@ _NO_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 @dataclass
 class _Connection:
     transport: asyncio.Transport
-    num_requests: int = 0  # that are being answered
-    deadline: asyncio.TimerHandle | None = None  # of the next request's head
+    num_requests: int = 0  # requests that are being answered
+    deadline: asyncio.TimerHandle | None = None  # for the head of the next request
 
 
 class Connections:
@@ -40,19 +40,19 @@ class Connections:
         self._known: dict[Any, _Connection] = {}  # by the client's address, the oldest first
 
     def make_protocol(self) -> type[asyncio.Protocol]:
-        """The class of uvicorn's protocol of HTTP, for its option `http`."""
+        """The class for uvicorn's option `http`."""
         begin, end = self._begin, self._end
 
-        class NotedProtocol(H11Protocol):
+        class ReportingProtocol(H11Protocol):
             def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-                self._noted = begin(transport)
+                self._client = begin(transport)
                 super().connection_made(transport)
 
             def connection_lost(self, exc: Exception | None) -> None:
-                end(self._noted)
+                end(self._client)
                 super().connection_lost(exc)
 
-        return NotedProtocol
+        return ReportingProtocol
 
     def _begin(self, transport: asyncio.Transport) -> Any:
         waiting = [client for client, it in self._known.items() if it.num_requests == 0]
@@ -65,7 +65,8 @@ class Connections:
         return client
 
     def _end(self, client: Any) -> None:
-        if (connection := self._known.pop(client, None)) and connection.deadline:
+        connection = self._known.pop(client, None)
+        if connection is not None and connection.deadline is not None:
             connection.deadline.cancel()
 
     def _abort(self, client: Any) -> None:
@@ -74,8 +75,8 @@ class Connections:
         transport.abort()
 
     def _await_head(self, client: Any) -> None:
-        later = asyncio.get_running_loop().call_later(HEAD_SECONDS, self._abort, client)
-        self._known[client].deadline = later
+        loop = asyncio.get_running_loop()
+        self._known[client].deadline = loop.call_later(HEAD_SECONDS, self._abort, client)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102
         client = tuple(scope["client"])
@@ -96,7 +97,7 @@ class Connections:
             await self._app(scope, receive, send_in_time)
         finally:
             connection.num_requests -= 1
-            if scope["type"] == "websocket":  # of whose end the protocol of HTTP is not told
+            if scope["type"] == "websocket":  # its end is not told to the HTTP protocol
                 self._end(client)
             elif connection.num_requests == 0 and self._known.get(client) is connection:
                 self._await_head(client)
@@ -105,16 +106,16 @@ class Connections:
 def make_exception_handler(
     tell: Callable[[str], None],
 ) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
-    """A handler for the event loop, which says in one line that no connection can be accepted."""
-    told = -math.inf
+    """A handler for the event loop, which prints one line if no connection can be accepted."""
+    last_told = -math.inf
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        nonlocal told
+        nonlocal last_told
         error = context.get("exception")
         if not (isinstance(error, OSError) and error.errno in _NO_RESOURCES):
             loop.default_exception_handler(context)
-        elif loop.time() >= told + SILENT_SECONDS:
-            told = loop.time()
-            tell(f"a connection cannot be accepted ({error.strerror}); the page tries again")
+        elif loop.time() >= last_told + SILENT_SECONDS:
+            last_told = loop.time()
+            tell(f"cannot accept a connection ({error.strerror}); the page will try again")
 
     return handle

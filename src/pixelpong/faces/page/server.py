@@ -2,9 +2,9 @@
 
 Any web page that you visit can send requests to a server on your machine. So a request must name
 this machine as its host (a foreign name that points here is refused), pages of other origins are
-refused, and no other page can frame, embed or read an answer. The port may be any: behind a tunnel
-the browser has another one. If other machines can reach the server, every request needs a token
-instead of a known host.
+refused, and no other page can frame, embed or read an answer. Any port is accepted, because behind
+a tunnel the browser uses another one. If other machines can reach the server, every request needs
+a token instead of a known host.
 """
 
 from __future__ import annotations
@@ -41,16 +41,17 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pixelpong.errors import ConfigError, PixelpongError, on_one_line, refusing
+from pixelpong.faces.interrupts import is_command
+from pixelpong.faces.page import View
 from pixelpong.faces.page.connections import Connections, make_exception_handler
 from pixelpong.faces.page.game import MAX_MESSAGE, play_socket
 from pixelpong.faces.page.library import Library
 from pixelpong.faces.page.threads import BusyError, in_thread, start
-from pixelpong.interrupts import is_command
 
 STATIC = Path(__file__).parent / "static"
-ASK_SECONDS = 0.1
-END_SECONDS = 5.0  # that the end may take; then it waits for nothing any more
-NAMES = ("localhost", "127.0.0.1", "[::1]")  # of this machine, for its own browsers
+POLL_SECONDS = 0.1  # between checks whether to stop
+END_SECONDS = 5.0  # limit for the shutdown; what still runs then is left behind
+LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")  # of this machine, in its own browsers
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -67,25 +68,21 @@ def serve(
     host: str,  # if other machines can reach it, requests need a token
     port: int,  # if it is taken, any free one is used; 0 for any
     opens_browser: bool,
-    view: str = "",  # to open: "play", "watch", or the list of runs
-    # A run, a file or None (the package); which agent; a game of it to watch, as SEED/EPISODE.
-    agent: tuple[Path | None, str, str] = (None, "best", ""),
+    view: View | None = None,  # by default the list of runs
     *,
     tell: Callable[[str], None],
     should_stop: Callable[[], bool],  # called ten times a second
 ) -> None:
     """Serve the page until `should_stop` returns True, then end within a few seconds.
 
-    What hangs in a read stays behind in a daemon thread. If even so the process of a command does
-    not end, it ends itself.
+    A read that hangs is left behind in a daemon thread. If the process of a command does not end
+    even so, it kills itself.
     """
-    path, which, game = agent
-    library = Library(runs_dir, path)
+    library = Library(runs_dir, view.path if view else None)
     listening, guard = listen(host, port, make_app(library))
     if port not in (0, guard.port):
         tell(f"port {port} is taken; using {guard.port}")
-    page = f"#{view}/{urllib.parse.quote(library.id_of(path))}/{which}" if view else ""
-    page += f"?{game}" if game else ""
+    page = _fragment(view, library) if view else ""
     tell(f"pixelpong is at {guard.url(page)}")
     if len(guard.hosts) > 1:
         tell(f"from another machine: {guard.url(page, guard.hosts[1])}")
@@ -104,13 +101,19 @@ def serve(
         # Not in the main thread, where uvicorn would handle signals.
         serving = start(lambda: asyncio.run(run()))
         while not serving.done() and not should_stop():
-            wait([serving], ASK_SECONDS)
+            wait([serving], POLL_SECONDS)
         server.should_exit = True
         if is_command():
-            _end_at_last(tell)
+            _exit_if_stuck(tell)
         _, late = wait([serving, start(library.close)], END_SECONDS)
         if serving not in late:
             serving.result()
+
+
+def _fragment(view: View, library: Library) -> str:
+    """The part of the page's address that opens a view."""
+    fragment = f"#{view.name}/{urllib.parse.quote(library.id_of(view.path))}/{view.agent}"
+    return f"{fragment}?{view.game}" if view.game else fragment
 
 
 def _make_server(guard: Guard) -> uvicorn.Server:
@@ -126,20 +129,20 @@ def _make_server(guard: Guard) -> uvicorn.Server:
         log_level="critical",
         server_header=False,
         proxy_headers=False,  # anybody can send them
-        backlog=64,  # asyncio tries to accept so many at once, even if there are no descriptors
+        backlog=64,  # asyncio tries to accept this many at once, even without free descriptors
         timeout_graceful_shutdown=1,
     )
     return uvicorn.Server(config)
 
 
-def _end_at_last(tell: Callable[[str], None]) -> None:
-    """End this process if it is still there some seconds after it should have ended.
+def _exit_if_stuck(tell: Callable[[str], None]) -> None:
+    """Kill this process if it still exists some seconds after it should have ended.
 
-    Libraries have threads for which Python waits, and one of them may hang in a read.
+    Python waits for the threads of libraries, and one of them may hang in a read.
     """
 
     def end() -> None:
-        tell("something still hangs, probably a read from a disk; ended without waiting for it")
+        tell("something hangs, probably a read from a disk; exiting without waiting for it")
         os._exit(1)
 
     timer = threading.Timer(2 * END_SECONDS, end)
@@ -153,25 +156,28 @@ def _open_browser(url: str) -> None:
     if sys.platform.startswith("linux") and not any(map(os.environ.get, displays)):
         return  # the only browser would be one in the terminal, over our own output
     command = [sys.executable, "-P", "-m", "webbrowser", url]
-    quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-    how = quiet | {"start_new_session": True}
-    threading.Thread(target=subprocess.run, args=(command,), kwargs=how, daemon=True).start()
+    streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    settings = streams | {"start_new_session": True}
+    threading.Thread(target=subprocess.run, args=(command,), kwargs=settings, daemon=True).start()
 
 
 def listen(host: str, port: int, app: ASGIApp) -> tuple[socket.socket, Guard]:
     """Listen on an IPv4 address, at `port` or else at any free one."""
     failure, advice = f"cannot listen on {host[:60]}:{port}", "choose another --host or --port"
     with refusing(failure, ConfigError, advice):
-        own = ipaddress.ip_address(socket.getaddrinfo(host, None, socket.AF_INET)[0][4][0])
+        found = socket.getaddrinfo(host, None, socket.AF_INET)
+        address = ipaddress.ip_address(found[0][4][0])
         try:
-            bound = socket.create_server((str(own), port))
+            bound = socket.create_server((str(address), port))
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise
-            bound = socket.create_server((str(own), 0))
+            bound = socket.create_server((str(address), 0))
     bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # without it an answer takes 40 ms
-    names = ("127.0.0.1", socket.gethostname().lower()) if own.is_unspecified else (host.lower(),)
-    token = None if own.is_loopback else os.urandom(16).hex()
+    names: tuple[str, ...] = (host.lower(),)
+    if address.is_unspecified:
+        names = ("127.0.0.1", socket.gethostname().lower())
+    token = None if address.is_loopback else os.urandom(16).hex()
     return bound, Guard(app, names, bound.getsockname()[1], token)
 
 
@@ -190,11 +196,9 @@ class Guard:
         return f"http://{host or self.hosts[0]}:{self.port}/{token}{page}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102
-        request, token, cookie = HTTPConnection(scope), self.token, f"pixelpong-{self.port}"
-        shows_token, has_cookie = (
-            token is not None and hmac.compare_digest(it.encode(errors="replace"), token.encode())
-            for it in (request.query_params.get("token", ""), request.cookies.get(cookie, ""))
-        )
+        request, cookie = HTTPConnection(scope), f"pixelpong-{self.port}"
+        shows_token = self._is_token(request.query_params.get("token", ""))
+        has_cookie = self._is_token(request.cookies.get(cookie, ""))
 
         async def send_with_headers(message: Message) -> None:
             if message["type"].endswith((".response.start", "websocket.accept")):
@@ -202,7 +206,7 @@ class Guard:
                 headers.update(HEADERS)
                 headers.setdefault("cache-control", "no-cache" if "etag" in headers else "no-store")
                 if shows_token:
-                    value = f"{cookie}={token}; HttpOnly; SameSite=Strict; Path=/"
+                    value = f"{cookie}={self.token}; HttpOnly; SameSite=Strict; Path=/"
                     headers.append("set-cookie", value)
                 message["headers"] = headers.raw
             await send(message)
@@ -210,21 +214,27 @@ class Guard:
         app = self._find_refusal(request, shows_token or has_cookie) or self.app
         await app(scope, receive, send_with_headers)
 
+    def _is_token(self, text: str) -> bool:
+        """Whether a text is the token; without a token, none is."""
+        if self.token is None:
+            return False
+        return hmac.compare_digest(text.encode(errors="replace"), self.token.encode())
+
     def _find_refusal(self, request: HTTPConnection, has_token: bool) -> ASGIApp | None:
         """The answer to a request that must be refused, or None."""
         hosts = [host.lower() for host in request.headers.getlist("host")]
         origins = [origin.lower() for origin in request.headers.getlist("origin")]
-        if len(hosts) != 1 or (self.token is None and not self._is_own(hosts[0])):
+        if len(hosts) != 1 or (self.token is None and not self._is_local(hosts[0])):
             return _answer_problem(403, "Open this page at localhost or 127.0.0.1, at any port.")
         if (origins or request.scope["type"] == "websocket") and origins != [f"http://{hosts[0]}"]:
-            return _answer_problem(403, "Only pages of this server are answered.")
+            return _answer_problem(403, "This server answers only its own pages.")
         if self.token is not None and not has_token:
-            return _answer_problem(401, "Open the address with the token, as printed at the start.")
+            return _answer_problem(401, "Open the address with the token that was printed.")
         return None
 
-    def _is_own(self, host: str) -> bool:
+    def _is_local(self, host: str) -> bool:
         """Whether a host names this machine, at any port: a page of a foreign name never does."""
-        names = "|".join(map(re.escape, (*NAMES, *self.hosts)))
+        names = "|".join(map(re.escape, (*LOCAL_NAMES, *self.hosts)))
         return re.fullmatch(f"({names})(:[1-9][0-9]{{0,4}})?", host) is not None
 
 
@@ -233,7 +243,7 @@ def make_app(library: Library) -> Starlette:
     # The system's table of types may be wrong, and browsers run no script of a wrong type.
     mimetypes.add_type("text/javascript", ".js")
 
-    def tell(function: Callable[..., Any]) -> Callable[[Request], Awaitable[Response]]:
+    def as_json(function: Callable[..., Any]) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             return await in_thread(lambda: _answer(function(**request.path_params)))
 
@@ -243,14 +253,14 @@ def make_app(library: Library) -> Starlette:
         routes=[
             Route("/", lambda _: FileResponse(STATIC / "index.html")),
             Mount("/static", StaticFiles(directory=STATIC)),
-            Route("/api/runs", tell(library.list)),
-            Route("/api/runs/{run_id:path}/reels/{which}", tell(library.reel)),
+            Route("/api/runs", as_json(library.list_runs)),
+            Route("/api/runs/{run_id:path}/reels/{which}", as_json(library.reel)),
             Route(
                 "/api/runs/{run_id:path}/reels/{which}/{seed:int}/{episode:int}",
-                tell(library.reel),
+                as_json(library.reel),
             ),
-            Route("/api/runs/{run_id:path}", tell(library.tell)),
-            Route("/api/several/{ids:path}", tell(library.compare)),
+            Route("/api/runs/{run_id:path}", as_json(library.describe)),
+            Route("/api/several/{ids:path}", as_json(library.compare)),
             WebSocketRoute("/game", lambda websocket: play_socket(websocket, library.load_agent)),
         ],
         middleware=[Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)],
@@ -277,4 +287,4 @@ async def _answer_error(request: Request, error: Exception) -> Response:
             return _answer_problem(503, str(error))
         case PixelpongError():
             return _answer_problem(404, on_one_line(str(error)))
-    return _answer_problem(500, f"The server failed: {type(error).__name__}; restart it.")
+    return _answer_problem(500, f"The server failed ({type(error).__name__}). Restart it.")

@@ -1,7 +1,7 @@
-"""Blocking work next to the event loop, in threads that the end of the process does not wait for.
+"""Blocking work next to the event loop, in threads that the process does not wait for at exit.
 
 A read can hang for ever, on a disk that does not answer or in a file that is a pipe. asyncio and
-anyio wait for their threads at the end, so one such read would keep the process alive.
+anyio wait for their threads at exit, so one such read would keep the process alive.
 """
 
 from __future__ import annotations
@@ -14,39 +14,39 @@ from typing import TypeVar
 
 from pixelpong.errors import PixelpongError
 
-Found = TypeVar("Found")
+T = TypeVar("T")
 
-MAX_THREADS = 32  # at work for the page's visitors
-_room = threading.BoundedSemaphore(MAX_THREADS)
+MAX_THREADS = 32  # for the page's requests
+_free_threads = threading.BoundedSemaphore(MAX_THREADS)
 
 
 class BusyError(PixelpongError):
-    """All threads are at work."""
+    """All threads are busy."""
 
 
-def start(work: Callable[[], Found]) -> Future[Found]:
-    """Begin `work` in a daemon thread of its own."""
-    found: Future[Found] = Future()
-    found.set_running_or_notify_cancel()  # whoever stops waiting does not cancel it
+def start(work: Callable[[], T]) -> Future[T]:
+    """Begin `work` in a new daemon thread."""
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()  # a waiter that gives up must not cancel it
 
-    def go() -> None:
+    def run() -> None:
         try:
-            found.set_result(work())
+            future.set_result(work())
         except BaseException as error:
-            found.set_exception(error)
+            future.set_exception(error)
 
-    threading.Thread(target=go, daemon=True).start()
-    return found
+    threading.Thread(target=run, daemon=True).start()
+    return future
 
 
-async def in_thread(work: Callable[[], Found]) -> Found:
-    """Wait for `work`, in a thread, without holding up the event loop.
+async def in_thread(work: Callable[[], T]) -> T:
+    """Do `work` in a thread, without holding up the event loop.
 
     Raises:
-        BusyError: there are already `MAX_THREADS`, so some of them probably hang.
+        BusyError: `MAX_THREADS` are busy, so some of them probably hang.
     """
-    if not _room.acquire(blocking=False):
-        raise BusyError("The server is still reading for earlier requests; try again later.")
-    found = start(work)
-    found.add_done_callback(lambda _: _room.release())
-    return await asyncio.wrap_future(found)
+    if not _free_threads.acquire(blocking=False):
+        raise BusyError("The server is still busy with earlier requests. Try again later.")
+    future = start(work)
+    future.add_done_callback(lambda _: _free_threads.release())
+    return await asyncio.wrap_future(future)

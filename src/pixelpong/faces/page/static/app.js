@@ -1,8 +1,9 @@
-// The page: which view the address names, and the list of runs.
+// The page: the view that the address names, and the list of runs.
 //
 //     #runs   #run/ID   #compare/ID,ID   #sweep/NAME   #play/ID/AGENT   #watch/ID/AGENT?SEED/EPISODE
 import {
-  FIGURES, build, buildScroller, buildState, buildTable, describeRun, follow, rewrite, warnAbove,
+  RUN_COLUMNS, build, buildScroller, buildState, buildTable, describeRun, follow, rewrite,
+  warnAbove,
 } from "./parts.js";
 import { mountComparison } from "./compare.js";
 import { mountGame } from "./play.js";
@@ -18,7 +19,7 @@ const VIEWS = {
 };
 let leave = null;
 
-// The parts of the address after "#"; none if it is not in order. An id may have a slash in it.
+// The parts of the address after "#"; none if it is malformed. An id may contain a slash.
 function readAddress() {
   try {
     const [path, game] = location.hash.slice(1).split("?");
@@ -63,7 +64,7 @@ function mountList(element, signal) {
     link.href = `#compare/${[...ticked].join(",")}`;
     words.textContent = `${ticked.size} selected${isOne ? ": select another to compare" : ""}`;
   };
-  const head = ["run", "compare", ...FIGURES, "preset", "seed", "last change"];
+  const head = ["run", "compare", ...RUN_COLUMNS, "preset", "seed", "last change"];
   follow("/api/runs", signal, ({ runs = [] }) => {
     const rows = Map.groupBy(runs, (run) => findSweep(run) ?? run.id);
     for (const id of ticked) if (!rows.has(id)) ticked.delete(id);
@@ -74,7 +75,7 @@ function mountList(element, signal) {
   });
 }
 
-// The sweep to which a run belongs, which its id begins with; null if none.
+// The sweep to which a run belongs, from the run's id; null if it belongs to none.
 function findSweep({ id }) {
   return id.includes("/") ? id.split("/")[0] : null;
 }
@@ -94,7 +95,7 @@ function listRows(rows, onTick) {
     });
     const won = members.filter(({ state }) => state === "won").length;
     const count = `${won} of ${members.length}`;
-    const live = members.find((each) => each.is_live), cells = describeRun(run);
+    const live = members.find((member) => member.is_live), cells = describeRun(run);
     const written = new Date(1000 * run.modified).toLocaleString("en", style);
     return [
       build("a", { href: sweep ? `#sweep/${sweep}` : `#run/${run.id}` }, name), box,

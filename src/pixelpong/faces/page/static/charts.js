@@ -1,18 +1,18 @@
 // Curves of one run or of several, drawn as SVG over the agent's steps.
 //
 // A series is one run or the seeds of a setting: its `members` are the columns of their metrics.
-// Several become a curve, their mean, with a band. Everything is placed in shares of the picture,
-// so a chart fits any width, also on paper, without being drawn again.
+// Several become one curve, their mean, with a band. All positions are shares of the picture, so a
+// chart fits any width, also on paper, without being drawn again.
 import { build, findEnds, formatCount, formatNumber, formatSigned, rewrite } from "./parts.js";
 
-const SIZE = 1000; // of the picture's own coordinates, from the upper left
-const REACH = 0.02; // of the width: how near a value is to be to the pointer
+const SIZE = 1000; // of the picture, in its coordinates, which begin at the upper left
+const REACH = 0.02; // share of the width within which a value is near the pointer
 const TICK_STEPS = [1, 2, 2.5, 5, 10];
 const DASHES = ["", "8 4", "2 3", "8 3 2 3", "14 4", "14 3 2 3"]; // of compared curves
 
-const tellPercent = (value) => `${formatNumber(100 * value, { maximumFractionDigits: 1 })} %`;
-const tellPlain = (value) => formatNumber(value, { maximumSignificantDigits: 3 });
-const tellTick = (value) =>
+const formatPercent = (value) => `${formatNumber(100 * value, { maximumFractionDigits: 1 })} %`;
+const formatPlain = (value) => formatNumber(value, { maximumSignificantDigits: 3 });
+const formatTick = (value) =>
   formatNumber(value, { notation: "compact", maximumSignificantDigits: 4 });
 
 // A curve is a line or dots; only a line can represent its run.
@@ -24,14 +24,14 @@ const STYLES = {
 };
 const THIN = { width: 0.75, dash: null, opacity: 0.5 }; // a seed among others
 
-const single = (id, title, unit, tell = tellPlain) =>
-  ({ id, title, unit, tell, curves: [[id, title.toLowerCase(), "solid"]] });
+const single = (id, title, unit, format = formatPlain) =>
+  ({ id, title, unit, format, curves: [[id, title.toLowerCase(), "solid"]] });
 
-// The charts, and the columns in them; the last line that has figures represents the run.
+// The charts, and the columns in them; the last line with data represents the run.
 const CHARTS = [
   {
     id: "return", title: "Return", unit: "points per episode", range: [-22, 22],
-    tell: (value) => formatSigned(value, 1),
+    format: (value) => formatSigned(value, 1),
     curves: [
       ["mean_return", "episodes of the update", "dots"],
       ["greedy_return", "greedy return", "evaluation"],
@@ -40,7 +40,7 @@ const CHARTS = [
     ],
   },
   {
-    id: "points", title: "Points won", unit: "share", range: [-0.02, 1.02], tell: tellPercent,
+    id: "points", title: "Points won", unit: "share", range: [-0.02, 1.02], format: formatPercent,
     curves: [
       ["points_won_share", "of the update", "dots"],
       ["points_won_1000", "of the last 1,000", "solid"],
@@ -57,13 +57,13 @@ const CHARTS = [
  */
 export function mountCurves(element) {
   const key = build("ul", { class: "legend key-of-all", "aria-label": "Key to the curves" });
-  const pointAll = (place) => charts.forEach((chart) => chart.point(place));
+  const pointAll = (steps) => charts.forEach((chart) => chart.point(steps));
   const charts = CHARTS.map((chart) => new Chart(chart, pointAll));
-  const figures = build("div", { class: "curves" }, charts.map(({ figure }) => figure));
-  element.append(build("h2", {}, "Curves"), key, figures);
+  const curves = build("div", { class: "curves" }, charts.map(({ figure }) => figure));
+  element.append(build("h2", {}, "Curves"), key, curves);
   return (series) => {
-    const keys = isSingle(series) ? [] : series.map(({ name }, place) => (
-      { name, style: styleOf(place) }
+    const keys = isSingle(series) ? [] : series.map(({ name }, index) => (
+      { name, style: styleOf(index) }
     ));
     key.hidden = !keys.length;
     rewrite(key, keys, () => keys.map(buildKey));
@@ -73,19 +73,21 @@ export function mountCurves(element) {
 
 // Whether one run is shown, by several curves in a chart.
 const isSingle = (series) => series.length === 1 && series[0].members.length === 1;
-const styleOf = (place) => (
-  { colour: `series-${place + 1}`, width: 2.25, dash: DASHES[place] }
+const styleOf = (index) => (
+  { colour: `series-${index + 1}`, width: 2.25, dash: DASHES[index] }
 );
 
 class Chart {
-  /** `pointAll(steps)` shows the values at a place in all charts. */
+  /** `pointAll(steps)` shows the values near these steps in all charts. */
   constructor(chart, pointAll) {
     this.chart = chart;
     const point = ({ clientX }) => {
       const { left, width } = this.plot.getBoundingClientRect();
       pointAll((this.end * (clientX - left)) / width);
     };
-    const leave = ({ pointerType }) => pointerType === "mouse" && pointAll(null); // a finger's stay
+    const leave = ({ pointerType }) => { // after a finger, the values stay
+      if (pointerType === "mouse") pointAll(null);
+    };
     this.words = build("strong", { class: "number" });
     this.plot = build("div", {
       class: "plot", role: "img", onpointermove: point, onpointerdown: point, onpointerleave: leave,
@@ -109,12 +111,12 @@ class Chart {
     this.mains = isOne ? lines.slice(-1) : lines;
     this.figure.dataset.points = this.traces[0]?.points.length ?? 0;
     this.figure.hidden = !all.length && series.some(({ members: [first] }) => first.steps?.length);
-    // In a comparison only groups of which some seeds have no figures here, such as no return yet.
+    // In a comparison only the groups in which some seeds have no data yet, such as no return.
     const hasKeys = this.traces.length > 1 || !isSingle(series);
     const keys = this.traces.filter(({ isPart }) => hasKeys && (isSingle(series) || isPart));
     rewrite(this.legend, keys.map(({ name }) => name), () => keys.map(buildKey));
     this.draw(chart.id === "return" ? series[0]?.target : null);
-    this.point(this.place ?? null);
+    this.point(this.pointedAt ?? null);
   }
 
   /** The curves, each with its name, its style and its points, [steps, value]. */
@@ -129,10 +131,10 @@ class Chart {
     const find = (columns) => (
       lines.map(([column]) => pair(columns, column)).find((points) => points.length)
     );
-    return series.map(({ name, members }, place) => {
-      const found = members.map(find).filter(Boolean), isPart = found.length < members.length;
-      const words = isPart ? `${found.length} of ${name}` : name;
-      return { name: words, style: styleOf(place), isPart, ...joinSeeds(found) };
+    return series.map(({ name, members }, index) => {
+      const seeds = members.map(find).filter(Boolean), isPart = seeds.length < members.length;
+      const label = isPart ? `${seeds.length} of ${name}` : name;
+      return { name: label, style: styleOf(index), isPart, ...joinSeeds(seeds) };
     });
   }
 
@@ -147,27 +149,27 @@ class Chart {
 
   draw(target) {
     const isLarge = this.chart.id === "return", paths = [], words = [];
-    const tell = this.chart.tell === tellPercent ? tellPercent : tellTick;
-    const draw = (style, places) => paths.push(drawLine(style, places));
+    const format = this.chart.format === formatPercent ? formatPercent : formatTick;
+    const draw = (style, points) => paths.push(drawLine(style, points));
     for (const tick of listTicks(this.range, isLarge ? 6 : 4)) {
       const y = this.y(tick), colour = Math.abs(tick) < 1e-12 ? "quiet" : "line";
       draw({ colour }, [[0, y], [SIZE, y]]);
-      words.push(write(0, y, 4, tell(tick), "tick", -6));
+      words.push(write(0, y, 4, format(tick), "tick", -6));
     }
     for (const tick of listTicks([0, this.end], isLarge ? 6 : 3)) {
       const x = this.x(tick);
       draw({ colour: "line" }, [[x, 0], [x, SIZE]]);
-      words.push(write(x, SIZE, 17, tellTick(tick)));
+      words.push(write(x, SIZE, 17, formatTick(tick)));
     }
     words.push(write(SIZE / 2, SIZE, 33, "steps of the agent"));
-    const place = ([x, y]) => [this.x(x), this.y(y)];
+    const locate = ([steps, value]) => [this.x(steps), this.y(value)];
     for (const { style, points, seeds = [], band } of this.traces) {
-      for (const seed of seeds) draw({ ...style, ...THIN }, seed.map(place));
-      if (band) draw({ fill: style.colour, opacity: 0.2 }, band.map(place));
-      draw(style, points.map(place));
+      for (const seed of seeds) draw({ ...style, ...THIN }, seed.map(locate));
+      if (band) draw({ fill: style.colour, opacity: 0.2 }, band.map(locate));
+      draw(style, points.map(locate));
     }
     if (target != null) {
-      const y = this.y(target), name = `target ${this.chart.tell(target)}`;
+      const y = this.y(target), name = `target ${this.chart.format(target)}`;
       draw({ colour: "note", dash: "4 3" }, [[0, y], [SIZE, y]]);
       words.push(write(0, y, -5, name, "target-name", 6));
     }
@@ -178,52 +180,52 @@ class Chart {
   }
 
   /**
-   * Show all values near a place of the axis; for null the newest one, which is that of the curve
-   * that is drawn: of several seeds, of their mean.
+   * Show all values near these steps. For null, show the newest value of the main curve, which for
+   * several seeds is their mean.
    */
   point(steps) {
-    const { tell, title } = this.chart, distance = ([x]) => Math.abs(x - steps);
-    this.place = steps;
+    const { format, title } = this.chart, distance = ([x]) => Math.abs(x - steps);
+    this.pointedAt = steps;
     const near = steps === null ? [] : this.traces.flatMap(({ name, points }) => {
       const nearest = points.reduce((best, one) => (distance(one) < distance(best) ? one : best));
-      return distance(nearest) < REACH * this.end ? [`${name} ${tell(nearest[1])}`] : [];
+      return distance(nearest) < REACH * this.end ? [`${name} ${format(nearest[1])}`] : [];
     });
-    const newest = this.mains.map(({ points }) => tell(points.at(-1)[1]));
-    if (near.length) near.unshift(`at ${tellTick(Math.round(steps))} steps`);
+    const newest = this.mains.map(({ points }) => format(points.at(-1)[1]));
+    if (near.length) near.unshift(`at ${formatTick(Math.round(steps))} steps`);
     else if (newest.length === 1) near.push(newest[0]);
     this.words.textContent = near.join("\n");
     this.cursor.setAttribute("d", near.length > 1 ? `M${this.x(steps)} 0v${SIZE}` : "");
-    const told = this.mains.map(({ name }, which) => `${name} newest ${newest[which]}`).join("; ");
-    this.plot.setAttribute("aria-label", `${title}: ${told || "no figures yet"}`);
+    const label = this.mains.map(({ name }, index) => `${name} newest ${newest[index]}`).join("; ");
+    this.plot.setAttribute("aria-label", `${title}: ${label || "no data yet"}`);
   }
 }
 
-/** Text at a place of the picture, moved by some pixels. */
-function write(x, y, dy, text, kind = null, dx = 0) {
-  const [left, top] = [x, y].map((place) => `${(100 * place) / SIZE}%`);
-  return build("svg:text", { x: left, y: top, dx, dy, class: kind }, text);
+/** Text at a position in the picture, moved by some pixels. */
+function write(x, y, dy, text, className = null, dx = 0) {
+  const [left, top] = [x, y].map((position) => `${(100 * position) / SIZE}%`);
+  return build("svg:text", { x: left, y: top, dx, dy, class: className }, text);
 }
 
 function buildKey({ name, style }) {
-  const places = style.isDots ? [[12, 6]] : [[1, 6], [23, 6]];
+  const points = style.isDots ? [[12, 6]] : [[1, 6], [23, 6]];
   const sample = { width: 24, height: 12, viewBox: "0 0 24 12", "aria-hidden": "true" };
-  return build("li", {}, build("svg:svg", sample, drawLine(style, places)), name);
+  return build("li", {}, build("svg:svg", sample, drawLine(style, points)), name);
 }
 
-/** A line through places, or dots there: lines of no length, whose ends are round. */
-export function drawLine({ colour, fill, width, dash, isDots, opacity }, places) {
-  const all = places.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`);
+/** A line through points, or dots there: lines of no length, whose ends are round. */
+export function drawLine({ colour, fill, width, dash, isDots, opacity }, points) {
+  const written = points.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`);
   return build("svg:path", {
-    d: isDots ? all.map((place) => `M${place}h0`).join("") : `M${all.join("L")}`,
+    d: isDots ? written.map((point) => `M${point}h0`).join("") : `M${written.join("L")}`,
     fill: fill ? `var(--${fill})` : "none", stroke: colour && `var(--${colour})`, opacity,
     "stroke-width": width, "stroke-dasharray": dash || null, "stroke-linecap": isDots && "round",
   });
 }
 
-/** The figures of a column over the steps. */
+/** The values of a column over the steps. */
 function pair({ steps, ...columns }, name) {
-  const all = (columns[name] ?? []).map((value, place) => [steps[place], value]);
-  return all.filter(([, value]) => value != null);
+  const points = (columns[name] ?? []).map((value, index) => [steps[index], value]);
+  return points.filter(([, value]) => value != null);
 }
 
 /**
@@ -235,7 +237,7 @@ export function joinSeeds(seeds) {
   const [, from] = findEnds(seeds.map(([first]) => first[0]));
   const [to] = findEnds(seeds.map((points) => points.at(-1)[0]));
   const rows = seeds[0].filter(([x]) => from <= x && x <= to).map(([x]) => (
-    [x, seeds.map((points) => points.findLast(([each]) => each <= x)[1])]
+    [x, seeds.map((points) => points.findLast(([steps]) => steps <= x)[1])]
   ));
   const points = rows.map(([x, values]) => [x, values.reduce((a, b) => a + b) / values.length]);
   const low = rows.map(([x, values]) => [x, findEnds(values)[0]]);
@@ -243,8 +245,8 @@ export function joinSeeds(seeds) {
   return { seeds, points, band: [...low, ...high.reverse()] };
 }
 
-// The ends of an axis, with some room on both sides; a constant is in the middle. The mean of equal
-// figures may differ from them in its last bit.
+// The ends of an axis, with some space on both sides; a constant is in the middle. The mean of
+// equal values may differ from them in its last bit.
 function findRange(values) {
   const [low, high] = findEnds(values);
   if (low > high) return [0, 1];
@@ -256,7 +258,7 @@ function findRange(values) {
 // Whole steps of 1, 2, 2.5 or 5 times a power of ten, about `count` of them between the ends.
 function listTicks([low, high], count) {
   const rough = (high - low) / count, power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * TICK_STEPS.find((each) => each * power >= rough * 0.999);
+  const step = power * TICK_STEPS.find((factor) => factor * power >= rough * 0.999);
   const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9);
-  return Array.from({ length: last - first + 1 }, (_, place) => (first + place) * step);
+  return Array.from({ length: last - first + 1 }, (_, index) => (first + index) * step);
 }

@@ -1,6 +1,6 @@
-// Several runs side by side: those that were chosen, or those of a sweep.
+// Several runs side by side: the chosen ones, or those of a sweep.
 import {
-  FIGURES, build, buildScroller, buildTable, describeRun, follow, formatCount, formatOption,
+  RUN_COLUMNS, build, buildScroller, buildTable, describeRun, follow, formatCount, formatOption,
   formatSeconds, formatSigned, nameOption, rewrite,
 } from "./parts.js";
 import { mountCurves } from "./charts.js";
@@ -26,7 +26,8 @@ export function mountComparison(element, signal, ids = "", isSweep = false) {
   let answer = {};
   const show = () => {
     const { runs = [], settings = [], options } = answer;
-    const groups = box.checked ? settings.map((each) => each.runs) : runs.map(({ id }) => [id]);
+    const groups = box.checked
+      ? settings.map((setting) => setting.runs) : runs.map(({ id }) => [id]);
     const series = groups.map((group) => joinRuns(runs.filter(({ id }) => group.includes(id))));
     const isGone = (name) => !runs.some(({ id }) => id === name || id.startsWith(`${name}/`));
     joins.hidden = settings.length === runs.length;
@@ -49,15 +50,15 @@ function joinRuns(runs) {
   return { name: runs.length > 1 ? `${runs.length} seeds like ${name}` : name, target, members };
 }
 
-// The result of each configuration: of its seeds together.
+// The result of each configuration, over all its seeds.
 function buildSettings(settings) {
-  const tell = (found, format) => {
-    const ends = found?.ci95 ? ` (${found.ci95.map(format).join(" to ")})` : "";
-    return found ? format(found.median) + ends : "–";
+  const describe = (summary, format) => {
+    const interval = summary?.ci95 ? ` (${summary.ci95.map(format).join(" to ")})` : "";
+    return summary ? format(summary.median) + interval : "–";
   };
   const rows = settings.map(({ label, won, trainings, steps, seconds, final_return: value }) => [
-    label || "all seeds", `${won} of ${trainings}`, tell(steps, formatCount),
-    tell(seconds, formatSeconds), tell(value, (each) => formatSigned(each, 1)),
+    label || "all seeds", `${won} of ${trainings}`, describe(steps, formatCount),
+    describe(seconds, formatSeconds), describe(value, (number) => formatSigned(number, 1)),
   ]);
   const head = ["setting", "won", "steps to win", "time to win", "final return"];
   return buildTable(head, rows);
@@ -67,7 +68,7 @@ function buildSettings(settings) {
 // removed.
 function buildRuns(runs, options, chosen) {
   const remove = (id) => {
-    const rest = chosen.filter((each) => each !== id).join(",");
+    const rest = chosen.filter((other) => other !== id).join(",");
     const label = `Remove ${id}`;
     const link = { href: `#compare/${rest}`, class: "remove", "aria-label": label, title: label };
     return chosen.includes(id) && build("a", link, "×");
@@ -76,5 +77,5 @@ function buildRuns(runs, options, chosen) {
     [build("a", { href: `#run/${run.id}` }, run.name), remove(run.id)], ...describeRun(run),
     ...options.map((name) => formatOption(name, run.config[name])),
   ]);
-  return buildTable(["run", ...FIGURES, ...options.map(nameOption)], rows);
+  return buildTable(["run", ...RUN_COLUMNS, ...options.map(nameOption)], rows);
 }

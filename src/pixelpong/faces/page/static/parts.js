@@ -1,8 +1,8 @@
-// Shared by all views: making elements, asking the server, figures in words.
+// Shared by all views: making elements, asking the server, numbers in words.
 
 const SVG = "http://www.w3.org/2000/svg";
 const LIVE_MS = 1000, REST_MS = 5000; // between two questions, if something trains or nothing does
-const PATIENCE = 9; // times as long as an answer took: asking must not slow down the training
+const PATIENCE = 9; // pause, in times that an answer took: asking must not slow down training
 const written = new WeakMap(); // the content of elements, see `rewrite`
 
 /** An element with attributes, listeners (`onclick: f`) and children; "svg:path" is one of SVG. */
@@ -25,18 +25,18 @@ export function rewrite(element, content, makeChildren) {
   const isInside = element.contains(old) && element !== old;
   written.set(element, key);
   element.replaceChildren(...makeChildren());
-  const isSame = (each) => each.href === old.href && each.ariaLabel === old.ariaLabel;
+  const isSame = (link) => link.href === old.href && link.ariaLabel === old.ariaLabel;
   if (isInside) [...element.querySelectorAll(old.localName)].find(isSame)?.focus();
 }
 
-/** Names and what belongs to them, as a list. */
-export function buildTerms(kind, terms) {
-  return build("dl", { class: kind }, terms.map(([name, text]) => (
+/** Names and their values, as a list. */
+export function buildTerms(className, terms) {
+  return build("dl", { class: className }, terms.map(([name, text]) => (
     build("div", {}, build("dt", {}, name), build("dd", {}, text))
   )));
 }
 
-/** A place for a table, which scrolls if there is no room. */
+/** A container for a table, which scrolls if the table is too wide. */
 export function buildScroller(name) {
   return build("div", { class: "scroller", role: "region", tabindex: "0", "aria-label": name });
 }
@@ -143,7 +143,7 @@ export function formatSeconds(value) {
   return `${hours ? `${hours}:${two(minutes)}` : minutes}:${two(seconds % 60)}`;
 }
 
-/** Three returns; the first that is known says most. */
+/** Three returns; the first known one says the most. */
 export function listReturns({ greedy, estimated_return: estimate, mean_return_100: mean }) {
   const all = [
     ["greedy return", greedy?.mean_return], ["estimated return", estimate],
@@ -152,9 +152,9 @@ export function listReturns({ greedy, estimated_return: estimate, mean_return_10
   return all.map(([name, value]) => [name, formatSigned(value, 1)]);
 }
 
-/** A row of figures about a run; `figures` are their names. */
+/** Cells about a run; `RUN_COLUMNS` are their names. */
 export function describeRun(run) {
-  const [name, text] = listReturns(run).find(([, each]) => each !== "–") ?? ["", "–"];
+  const [name, text] = listReturns(run).find(([, value]) => value !== "–") ?? ["", "–"];
   const state = buildState(run.state);
   const value = [build("strong", {}, text), ` ${name.replace(" return", "")}`];
   return [state, value, formatCount(run.steps), formatSeconds(run.total_seconds)];
@@ -164,4 +164,4 @@ export function describeRun(run) {
 export function buildState(state) {
   return build("span", { class: `state ${state}` }, state);
 }
-export const FIGURES = ["state", "return", "steps", "time"];
+export const RUN_COLUMNS = ["state", "return", "steps", "time"];

@@ -1,7 +1,7 @@
-// The pictures of the game and of what a network sees, as faces/look/reel.py codes them.
+// The pictures of the game and of what a network sees, as faces/look/reel.py encodes them.
 
-const ROWS = 210, COLUMNS = 160; // of the screen; the field in it is as high as wide
-const SIDE = 80, CELL = 6; // of the field that the network sees; of a pixel of it, drawn
+const ROWS = 210, COLUMNS = 160; // of the screen; the field in it is a square
+const SIDE = 80, CELL = 6; // pixels of the field that the network sees; size of each when drawn
 const SIZES = { screen: ROWS * COLUMNS, field: SIDE ** 2, saliency: SIDE ** 2 };
 
 // What the values of a field and of saliency look like: a name, and how opaque it is.
@@ -30,9 +30,9 @@ export async function unpackPictures(packed) {
 
 /** Change a picture as the difference at `start` says; returns where that ends. */
 export function applyDifference(picture, view, start = 0) {
-  const count = view.getUint16(start, true), places = start + 2, values = places + 2 * count;
-  for (let each = 0; each < count; each += 1) {
-    picture[view.getUint16(places + 2 * each, true)] = view.getUint8(values + each);
+  const count = view.getUint16(start, true), indices = start + 2, values = indices + 2 * count;
+  for (let number = 0; number < count; number += 1) {
+    picture[view.getUint16(indices + 2 * number, true)] = view.getUint8(values + number);
   }
   return values + count;
 }
@@ -59,18 +59,18 @@ class Pictures {
 export function drawScreen(canvas, indices, palette) {
   const image = new ImageData(COLUMNS, ROWS), dots = new Uint32Array(image.data.buffer);
   const colours = palette.map(([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r);
-  indices.forEach((index, place) => { dots[place] = colours[index]; });
+  indices.forEach((colour, index) => { dots[index] = colours[colour]; });
   canvas.getContext("2d").putImageData(image, 0, 0);
 }
 
 /** A "field" or its "saliency", with a stamp for each pixel; `colours` are a reel's. */
-export function drawSight(canvas, kind, values, colours) {
+export function drawSight(canvas, layer, values, colours) {
   const context = canvas.getContext("2d");
   canvas.width = canvas.height = SIDE * CELL; // which clears it
-  new Int8Array(values.buffer).forEach((value, place) => {
-    const [name, opacity] = LOOKS[kind](value);
+  new Int8Array(values.buffer).forEach((value, index) => {
+    const [name, opacity] = LOOKS[layer](value);
     if (!name) return;
-    const left = (place % SIDE) * CELL, top = Math.floor(place / SIDE) * CELL;
+    const left = (index % SIDE) * CELL, top = Math.floor(index / SIDE) * CELL;
     Object.assign(context, { fillStyle: colours[name], globalAlpha: opacity });
     for (const [x, y, ...size] of STAMPS[name]) context.fillRect(left + x, top + y, ...size);
   });
@@ -82,13 +82,13 @@ export function drawSight(canvas, kind, values, colours) {
  */
 export function drawRows(canvas, { heights, paddle_rows: size }, { ball, paddle }, rows) {
   const context = canvas.getContext("2d"), side = SIDE * CELL, scale = side / COLUMNS;
-  const room = side - 5 * scale, thickness = (heights[1] - heights[0]) * scale;
+  const width = side - 5 * scale, thickness = (heights[1] - heights[0]) * scale;
   canvas.width = canvas.height = side; // which clears it
-  rows.forEach((parts, place) => {
-    const top = (heights[place] + size / 2 - 1) * scale;
+  rows.forEach((parts, index) => {
+    const top = (heights[index] + size / 2 - 1) * scale;
     for (const [from, to, colour] of parts) {
       context.fillStyle = colour;
-      context.fillRect(from * room, top, (to - from) * room, thickness);
+      context.fillRect(from * width, top, (to - from) * width, thickness);
     }
   });
   context.fillStyle = "#5cba5c"; // as in the game

@@ -41,7 +41,7 @@ class GameView {
       this.choose(findStronger(this.run, this.agent).which);
     }));
     on(document, "keydown", (event) => this.press(event));
-    on(document, "keyup", ({ code }) => this.steer(this.held.filter((each) => each !== code)));
+    on(document, "keyup", ({ code }) => this.steer(this.held.filter((key) => key !== code)));
     on(window, "blur", () => this.steer([]));
     on(document, "visibilitychange", () => document.hidden && this.pause(true));
     on(this.stage, "pointerdown", (event) => this.tap(event));
@@ -51,7 +51,7 @@ class GameView {
     this.connect();
   }
 
-  /** Begin a game, in place of the one before. */
+  /** Begin a game, instead of the one before. */
   connect() {
     this.socket?.close();
     const query = new URLSearchParams({ run: this.run.id, agent: this.agent });
@@ -105,11 +105,11 @@ class GameView {
   }
 
   /** Fill the panel over the picture, which screen readers hear also where it is unseen. */
-  say(kind, ...texts) {
+  say(className, ...texts) {
     const panel = this.find(".play-message");
-    panel.className = `play-message ${kind}`;
-    [...panel.children].forEach((part, place) => {
-      const text = texts[place] || "";
+    panel.className = `play-message ${className}`;
+    [...panel.children].forEach((part, index) => {
+      const text = texts[index] || "";
       if (part.textContent !== text) part.textContent = text;
       part.hidden = !text;
     });
@@ -162,14 +162,14 @@ class GameView {
     if (event.pointerType === "touch") this.stage.setPointerCapture(event.pointerId);
   }
 
-  // Send at most once per picture; always send the place where the pointer stops.
+  // Send at most once per picture; always send the position where the pointer stops.
   aim(event) {
     if (!event.isPrimary) return;
     const { top, height } = this.canvas.getBoundingClientRect();
-    this.place = Math.min(Math.max((event.clientY - top) / height, 0), 1);
+    this.pointer = Math.min(Math.max((event.clientY - top) / height, 0), 1);
     this.aiming ??= requestAnimationFrame(() => {
       this.aiming = null;
-      this.send("aim", this.place);
+      this.send("aim", this.pointer);
     });
   }
 }

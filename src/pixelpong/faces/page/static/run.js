@@ -13,12 +13,12 @@ import { Games } from "./viewer.js";
 export function mountRun(element, signal, id, agent = null, game = "") {
   const title = build("h1", {}, id), state = build("span");
   const problem = build("p", { class: "problem", role: "alert" });
-  const verdict = build("p", { class: "verdict" }), health = build("ul", { class: "health" });
+  const result = build("p", { class: "verdict" }), health = build("ul", { class: "health" });
   const play = build("a", { class: "button primary", href: `#play/${id}/best` }, "Play against it");
   const facts = build("div"), stage = build("div", { class: "games" });
   const curves = build("section"), rest = build("section");
   const note = build("p", { class: "quiet" }, "No update has finished yet.");
-  const [before, after] = [[verdict, build("p", {}, play), facts, health], [curves, note, rest]];
+  const [before, after] = [[result, build("p", {}, play), facts, health], [curves, note, rest]];
   element.append(build("div", { class: "row" }, title, state), problem, ...before, stage, ...after);
   const games = new Games(stage, agent ?? "best", game), drawCurves = mountCurves(curves);
   signal.addEventListener("abort", () => games.leave());
@@ -33,8 +33,8 @@ export function mountRun(element, signal, id, agent = null, game = "") {
     Object.assign(state, { textContent: run.state, className: `state ${run.state}` });
     play.hidden = run.isGone || !run.agents.length;
     health.hidden = run.isGone;
-    const kind = run.state === "won" ? "verdict sign good" : "verdict";
-    Object.assign(verdict, { textContent: capitalize(run.verdict), className: kind });
+    const className = run.state === "won" ? "verdict sign good" : "verdict";
+    Object.assign(result, { textContent: capitalize(run.verdict), className });
     rewrite(facts, listFacts(run), () => [buildTerms("facts number", listFacts(run))]);
     rewrite(health, run.health, () => run.health.map(buildFinding));
     note.hidden = run.columns.update?.length > 0;
@@ -47,7 +47,7 @@ export function mountRun(element, signal, id, agent = null, game = "") {
 function addEvaluations({ columns, evaluations }) {
   const greedy = (columns.update ?? []).map(() => null);
   for (const { update, mean_return: mean } of evaluations) {
-    greedy[columns.update?.findLastIndex((each) => each <= update)] = mean;
+    greedy[columns.update?.findLastIndex((number) => number <= update)] = mean;
   }
   return { ...columns, greedy_return: greedy };
 }

@@ -5,7 +5,7 @@ import { drawRows, drawScreen, drawSight, unpackPictures } from "./pictures.js";
 
 const FOLLOW_MS = 15_000, RETRY_MS = 3000; // until a newer agent is shown, or one that failed
 const SYMBOLS = { up: "▲", down: "▼", stay: "●" };
-const taste = { speed: 1, sight: "field" }; // kept from one game to the next
+const settings = { speed: 1, sight: "field" }; // kept from one game to the next
 
 /**
  * A menu of a run's agents by how strong they are, with the return from which that follows;
@@ -26,8 +26,8 @@ export function buildChooser(run, chosen, choose) {
 
 /** The next stronger agent in the list than `which`, or nothing. */
 export function findStronger({ agents }, which) {
-  const own = agents.find((each) => each.which === which)?.rank ?? Infinity;
-  const stronger = agents.filter(({ rank }) => rank > own);
+  const current = agents.find((agent) => agent.which === which)?.rank ?? Infinity;
+  const stronger = agents.filter(({ rank }) => rank > current);
   const [least] = findEnds(stronger.map(({ rank }) => rank));
   return stronger.findLast(({ rank }) => rank === least);
 }
@@ -145,7 +145,7 @@ class Player {
   connect() {
     const { find, reel } = this, overlay = find("[type=checkbox]"), speed = find("select");
     const points = this.points.map(({ step }) => step);
-    const comings = reel.expectations.map(({ step }) => step);
+    const arrivals = reel.expectations.map(({ step }) => step);
     const on = (element, name, task) => element.addEventListener(name, task);
     const nudge = (steps) => { this.setPlaying(false); this.go(this.step + steps); };
     this.range = find("[type=range]");
@@ -153,23 +153,25 @@ class Player {
     on(this.range, "input", () => this.go(Number(this.range.value)));
     const tasks = [
       () => this.jump(points, -1), () => nudge(-1), () => this.setPlaying(!this.isPlaying),
-      () => nudge(1), () => this.jump(points, 1), () => { nudge(0); this.jump(comings, 1); },
+      () => nudge(1), () => this.jump(points, 1), () => { nudge(0); this.jump(arrivals, 1); },
     ];
-    this.root.querySelectorAll("button").forEach((each, which) => on(each, "click", tasks[which]));
-    speed.value = `${taste.speed}×`;
+    this.root.querySelectorAll("button").forEach((button, index) => {
+      on(button, "click", tasks[index]);
+    });
+    speed.value = `${settings.speed}×`;
     on(speed, "change", () => {
-      taste.speed = parseFloat(speed.value);
+      settings.speed = parseFloat(speed.value);
       this.setPlaying(this.isPlaying);
     });
-    overlay.checked = taste.sight === "saliency";
+    overlay.checked = settings.sight === "saliency";
     on(overlay, "change", () => {
-      taste.sight = overlay.checked ? "saliency" : "field";
+      settings.sight = overlay.checked ? "saliency" : "field";
       this.show(this.step);
     });
   }
 
   setPlaying(isPlaying) {
-    const rate = this.reel.steps_per_second * taste.speed;
+    const rate = this.reel.steps_per_second * settings.speed;
     const advance = () => {
       if (this.step < this.last) this.show(this.step + 1); else this.setPlaying(false);
     };
@@ -184,8 +186,8 @@ class Player {
 
   jump(steps, direction) {
     const isAhead = (step) => direction * (step - this.step) > 0;
-    const found = direction > 0 ? steps.find(isAhead) : steps.findLast(isAhead);
-    this.go(found ?? (direction > 0 ? this.last : 0));
+    const target = direction > 0 ? steps.find(isAhead) : steps.findLast(isAhead);
+    this.go(target ?? (direction > 0 ? this.last : 0));
   }
 
   // Show a step that a person has chosen, and tell screen readers, which do not hear what plays.
@@ -199,7 +201,7 @@ class Player {
     const { find, reel, pictures } = this, [lost, won] = reel.points[step];
     this.step = step;
     drawScreen(find(".screen"), pictures.screen.at(step), reel.palette);
-    drawSight(find(".sight"), taste.sight, pictures[taste.sight].at(step), reel.colours);
+    drawSight(find(".sight"), settings.sight, pictures[settings.sight].at(step), reel.colours);
     this.bars.forEach(({ row, bar, share }, index) => {
       const percent = 100 * reel.probabilities[step][index];
       const isTaken = reel.actions[step] === reel.action_codes[index];
@@ -211,7 +213,7 @@ class Player {
     find(".score").textContent = `opponent ${lost} : ${won} agent`;
     find(".place").textContent = `step ${step} of ${this.last}`;
     this.range.value = step;
-    Object.assign(this.root.dataset, { step, sight: taste.sight });
+    Object.assign(this.root.dataset, { step, sight: settings.sight });
     this.showExpectation();
   }
 
@@ -223,7 +225,7 @@ class Player {
     this.expectation = now;
     drawRows(this.find(".choices"), this.reel, now, now.probabilities.map((shares) => {
       let from = 0;
-      return names.map((name, place) => [from, (from += shares[place]), colours[name]]);
+      return names.map((name, index) => [from, (from += shares[index]), colours[name]]);
     }));
     const ends = (now.values ?? []).map((value) => [[0.5, (value + 1) / 2, colours.stay]]);
     drawRows(this.find(".outcomes"), this.reel, now, ends);

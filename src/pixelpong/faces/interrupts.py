@@ -1,8 +1,8 @@
 """Ctrl-C and SIGTERM, checked at safe points instead of raised anywhere.
 
-A command in its own process handles them from its first line on. During its start they are only
-recorded. A training checks whether one arrived; any other command is ended by an exception. Only
-the first one counts; later ones change nothing, because the stop has begun.
+A command, which has a process to itself, handles them from its first line on. During its start they
+are only recorded. Training checks whether one arrived; any other command is ended by an exception.
+Only the first signal counts; later ones change nothing, because the stop has begun.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupt(KeyboardInterrupt):
-    """Ctrl-C. It has its own class because Python remembers a plain KeyboardInterrupt that left an
-    `exec`, even if it was caught, and kills itself by SIGINT at exit, whatever the exit code.
+    """Ctrl-C. A plain KeyboardInterrupt would not do: Python remembers one that left an `exec`,
+    even if it was caught, and kills itself by SIGINT at exit, whatever the exit code.
     """
 
 
@@ -27,11 +27,11 @@ class _Handler:
     """
 
     is_command = False  # whether this process is a command, not a notebook or a script
-    is_asked = False  # whether a signal has asked it to stop
+    has_arrived = False  # whether a signal has arrived
     is_raising = False  # whether the first signal raises `Interrupt`
 
     def __call__(self, *_: object) -> None:
-        is_first, self.is_asked = not self.is_asked, True
+        is_first, self.has_arrived = not self.has_arrived, True
         if is_first and self.is_raising:
             raise Interrupt
 
@@ -40,7 +40,7 @@ _handler = _Handler()
 
 
 def note_signals() -> None:
-    """From now on, only record signals: an exception raised during an import may get lost."""
+    """From now on, only record signals: an exception raised during an import can get lost."""
     _handler.is_command = True
     for number in _SIGNALS:
         signal.signal(number, _handler)
@@ -52,9 +52,9 @@ def is_command() -> bool:
 
 
 def heed_signals() -> None:
-    """From now on, let the first signal raise `Interrupt`; at once if one was recorded."""
+    """From now on, the first signal raises `Interrupt`; immediately if one was recorded."""
     _handler.is_raising = True
-    if _handler.is_asked:
+    if _handler.has_arrived:
         raise Interrupt
 
 
@@ -66,7 +66,7 @@ def ignore_signals() -> None:
 
 @contextmanager
 def stop_on_signals() -> Iterator[Callable[[], bool]]:
-    """While inside, only record SIGINT and SIGTERM; yields a function that says if one arrived.
+    """While inside, only record SIGINT and SIGTERM; yields a function that tells if one arrived.
 
     In a command, signals after the first change nothing, inside or afterwards: every wait during
     the exit has a deadline. Elsewhere, as in a notebook, the previous handlers are restored.
@@ -76,10 +76,10 @@ def stop_on_signals() -> Iterator[Callable[[], bool]]:
         yield lambda: False
         return
     was_raising, _handler.is_raising = _handler.is_raising, False
-    _handler.is_asked &= _handler.is_command  # elsewhere, forget the stop of the last training
+    _handler.has_arrived &= _handler.is_command  # elsewhere, forget an earlier signal
     before = {number: signal.signal(number, _handler) for number in _SIGNALS}
     try:
-        yield lambda: _handler.is_asked
+        yield lambda: _handler.has_arrived
     finally:
         _handler.is_raising = was_raising
         for number, handler in before.items():
