@@ -25,7 +25,7 @@ from pixelpong.agent.choice import Agents
 from pixelpong.config.presets import load_preset
 from pixelpong.faces.display import steps_left
 from pixelpong.faces.look.reel import make_reel
-from pixelpong.faces.page import library
+from pixelpong.faces.page import View, library
 from pixelpong.faces.page.library import Library
 from pixelpong.faces.page.server import HEADERS, Guard, make_app
 from pixelpong.run.directory import RunDirectory, is_live
@@ -348,8 +348,7 @@ def test_the_browser_is_opened_silently_at_an_agents_file(run, tmp_path, monkeyp
     browser.write_text(f'#!/bin/sh\necho noise; echo noise >&2; echo "$1" > {seen}\n')
     browser.chmod(0o755)
     monkeypatch.setenv("BROWSER", str(browser))
-    how = {"opens_browser": True, "view": "play", "agent": (file, "best", "")}
-    with serving(tmp_path / "runs", **how) as served:
+    with serving(tmp_path / "runs", opens_browser=True, view=View("play", file)) as served:
         assert wait_until(lambda: seen.exists() and seen.read_text().endswith("\n"))
         url = seen.read_text().strip()
         assert any(url in line for line in served.told)

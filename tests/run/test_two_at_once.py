@@ -45,7 +45,7 @@ def test_of_trainings_that_begin_at_once_in_one_run_one_goes_on(tmp_path):
     assert sorted(code for code, _ in found) == [0, 1, 1]
     for code, err in found:
         assert err.count("\n") == code
-        assert code == 0 or "run exists; choose another name" in err
+        assert code == 0 or "run already exists; choose another name" in err
     assert RunDirectory(tmp_path / "run").checkpoints.load_latest().update == 3
 
 
