@@ -71,7 +71,9 @@ MAX_GOT = 500  # characters of a value or a reason that a message quotes
 
 
 def must_be(name: str, allowed: str, got: object, advice: str = "") -> str:
-    """Word the error about a value of a wrong type or out of range; see `expected`.
+    """Word the error about a bad value: one line of limited length, without control characters.
+
+    The value may come from an untrusted file, and a terminal obeys control characters.
 
     >>> must_be("--seed", "a whole number of at least 0", -1)
     '--seed must be a whole number of at least 0, not -1'
@@ -79,19 +81,8 @@ def must_be(name: str, allowed: str, got: object, advice: str = "") -> str:
     return _with_advice(f"{name} must be {allowed}, not {_cut(got)}", advice)
 
 
-def expected(what: str, got: object, advice: str = "") -> str:
-    """Word an error about a bad value: one line of limited length, without control characters.
-
-    The value may come from an untrusted file, and a terminal obeys control characters.
-
-    >>> expected("at least two players", 1, "add one")
-    'expected at least two players, got 1; add one'
-    """
-    return _with_advice(f"expected {what}, got {_cut(got)}", advice)
-
-
 def unknown(what: str, word: str, advice: str) -> str:
-    """Word the error about a word that names nothing; see `expected`.
+    """Word the error about a word that names nothing; see `must_be`.
 
     >>> unknown("option", "--sed", "did you mean --seed?")
     "unknown option '--sed'; did you mean --seed?"

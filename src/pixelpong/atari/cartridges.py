@@ -13,7 +13,7 @@ from importlib import resources
 from typing import Any
 
 from pixelpong.atari.cartridge import Cartridge, Select
-from pixelpong.errors import EmulatorError, did_you_mean, expected
+from pixelpong.errors import EmulatorError, did_you_mean, unknown
 
 
 @functools.cache
@@ -45,7 +45,7 @@ def cartridge(name: str, *, allow_inexact: bool = False) -> Cartridge:
     line = dict(facts().get(name, ()))
     if not line:
         advice = did_you_mean(name, facts(), 'use a name of ale-py\'s, such as "space_invaders"')
-        raise EmulatorError(expected("the name of a game", repr(name), advice))
+        raise EmulatorError(unknown("game", name, advice))
     reason = line.pop("not_covered", "")
     if reason and not (allow_inexact and line.get("scheme")):
         raise EmulatorError(f"{name} cannot be played exactly: {reason}; choose another game.")

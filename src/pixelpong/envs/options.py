@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 from pixelpong.atari.machine import ROWS, WIDTH
 from pixelpong.config import Option
 from pixelpong.config.protocols import FrameLimit, FrameSkip
-from pixelpong.errors import ConfigError, did_you_mean, expected
+from pixelpong.errors import ConfigError, did_you_mean, must_be, unknown
 from pixelpong.schema import Meta, Number, Share
 
 Observation = Literal["atari", "pixels", "frame", "field"]
@@ -76,7 +76,7 @@ def check_options(options: dict[str, Any], unused: dict[str, Any], maker: str) -
     for name, value in unused.items():
         if name not in _UNUSED:
             advice = did_you_mean(name, types, "see help(pixelpong.make_vec)")
-            raise ConfigError(f"{maker}: {expected('the name of an option', repr(name), advice)}")
+            raise ConfigError(f"{maker}: {unknown('option', name, advice)}")
         if value != _UNUSED[name]:
             raise ConfigError(f"Pong has no use for {name}; leave it out.")
     checked = EnvOptions(
@@ -94,7 +94,7 @@ def check_options(options: dict[str, Any], unused: dict[str, Any], maker: str) -
                 raise ConfigError(f"{what}, not {checked.observation!r}; leave it out.")
     fewest, most = checked.frameskip, checked.max_frameskip
     if most is not None and most < fewest:
-        raise ConfigError(expected(f"max_frameskip to be at least frameskip, {fewest}", most))
+        raise ConfigError(must_be("max_frameskip", f"at least frameskip, {fewest}", most))
     return checked
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pixelpong.errors import ConfigError, expected
+from pixelpong.errors import ConfigError, must_be
 
 _BLOCK = 4096  # numbers that are skipped at once
 
@@ -19,7 +19,7 @@ def read_seed(seed: Any) -> int:
     except (TypeError, ValueError):
         number = -1
     if number < 0 or isinstance(seed, bool | np.bool_):
-        raise ConfigError(expected("seed to be a whole number of at least 0", repr(seed)))
+        raise ConfigError(must_be("seed", "a whole number of at least 0", repr(seed)))
     return number
 
 
@@ -31,7 +31,7 @@ def read_seeds(seed: Any, count: int) -> list[int]:
     else:
         seeds = [read_seed(each) for each in seed]
     if len(seeds) != count:
-        raise ConfigError(expected(f"{count} seeds, one per game", len(seeds)))
+        raise ConfigError(f"{count} games need {count} seeds, not {len(seeds)}.")
     return [_shorten(each) for each in seeds]
 
 

@@ -17,7 +17,7 @@ from pixelpong.config.protocols import FrameLimit, FrameSkip, Name
 from pixelpong.envs.actions import ACTION_SETS, MEANINGS
 from pixelpong.envs.seeds import read_seed
 from pixelpong.envs.vector import Actions, Observation, PongVectorEnv
-from pixelpong.errors import ConfigError, expected
+from pixelpong.errors import ConfigError, must_be
 from pixelpong.items import BUILTIN
 from pixelpong.schema import Share
 
@@ -96,7 +96,7 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
         Until a seed is given, one from the system is used. There are no `options`.
         """
         for name in options or {}:
-            raise ConfigError(expected("no options of reset", repr(name), "leave it out"))
+            raise ConfigError(f"reset() has no option {name!r}: leave it out.")
         seed = None if seed is None else read_seed(seed)
         super().reset(seed=seed)
         observations, _ = self._envs.reset(seed=seed)
@@ -106,7 +106,7 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
         """Play one step with an index of `actions`; the info counts frames and points so far."""
         number = np.asarray(action)
         if number.shape != () or number.dtype.kind not in "biu":
-            raise ConfigError(expected("an action as a whole number", repr(action)))
+            raise ConfigError(must_be("action", "a whole number", repr(action)))
         observations, (reward,), (over,), (cut,), _ = self._envs.step(number[None])
         return observations[0], float(reward), bool(over), bool(cut), self._info()
 

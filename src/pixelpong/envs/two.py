@@ -12,7 +12,7 @@ import numpy as np
 
 from pixelpong.env.preprocess import mirror
 from pixelpong.envs.vector import Observation, PongVectorEnv
-from pixelpong.errors import ConfigError, expected
+from pixelpong.errors import ConfigError, must_be
 from pixelpong.items import SELF
 
 Each = dict[str, Any]  # by agent
@@ -61,8 +61,8 @@ class TwoPlayerEnv:
         if not self.agents:
             raise ConfigError("No episode is in progress: call reset() before step().")
         if set(actions) != set(self.possible_agents):
-            what = f"an action for each of {self.possible_agents}"
-            raise ConfigError(expected(what, sorted(actions)))
+            named = ", ".join(map(str, actions)) or "none"
+            raise ConfigError(must_be("actions", "those of right and left", named))
         numbers = np.array([[actions[agent] for agent in self.possible_agents]])
         observations, (reward,), (over,), (cut,), _ = self._envs.step(numbers)
         rewards = {"right": float(reward), "left": 0.0 - float(reward)}

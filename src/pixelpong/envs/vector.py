@@ -39,7 +39,7 @@ from pixelpong.envs.options import (
     hash_rules,
 )
 from pixelpong.envs.seeds import find_wait, read_seeds
-from pixelpong.errors import ConfigError, did_you_mean, expected
+from pixelpong.errors import ConfigError, did_you_mean, must_be, unknown
 from pixelpong.games.console import Rules
 from pixelpong.games.games import Games
 from pixelpong.games.memory import State
@@ -308,13 +308,13 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         """Which games to reset, from the `options` of `reset`."""
         size, known = self.num_envs, ("reset_mask",)
         if not isinstance(options, dict | None):
-            raise ConfigError(expected("options of reset as a dict", repr(options)))
+            raise ConfigError(must_be("options", "a dict", repr(options)))
         for name in (options or {}).keys() - set(known):
             advice = did_you_mean(name, known, "there is reset_mask alone")
-            raise ConfigError(expected("an option of reset", repr(name), advice))
+            raise ConfigError(unknown("option of reset", name, advice))
         mask = np.asarray((options or {}).get("reset_mask", np.ones(size, np.bool_)))
         if mask.dtype != np.bool_ or mask.shape != (size,):
-            raise ConfigError(expected(f"reset_mask to be {size} booleans", repr(mask)))
+            raise ConfigError(must_be("reset_mask", f"{size} booleans", repr(mask)))
         if not (self._is_seeded or mask.all()):
             raise ConfigError("The first reset() must begin all games: leave out reset_mask.")
         return mask
@@ -325,12 +325,14 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         if numbers.dtype == np.bool_:
             numbers = numbers.astype(np.int64)
         if numbers.shape != self.action_space.shape or numbers.dtype.kind not in "iu":
-            what = f"actions as an array of whole numbers, {list(self.action_space.shape or ())}"
-            raise ConfigError(expected(what, f"{numbers.dtype} {list(numbers.shape)}"))
+            allowed = f"an array of whole numbers, {list(self.action_space.shape or ())}"
+            raise ConfigError(must_be("actions", allowed, f"{numbers.dtype} {list(numbers.shape)}"))
         if np.count_nonzero((numbers >= 0) & (numbers < count)) < numbers.size:
             is_agents = count < len(SOLO_ACTIONS) and 0 <= numbers.min() <= numbers.max() < 6
             advice = "pixelpong's agents need actions='six'" if is_agents else ""
-            raise ConfigError(expected(f"actions from 0 to {count - 1}", numbers.tolist(), advice))
+            raise ConfigError(
+                must_be("actions", f"from 0 to {count - 1}", numbers.tolist(), advice)
+            )
         return numbers
 
     def _decide(self, is_on: NDArray[np.bool_]) -> None:

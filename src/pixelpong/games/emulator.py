@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pixelpong.atari.palette import PALETTE
 from pixelpong.config.protocols import Protocol
-from pixelpong.errors import ConfigError, expected
+from pixelpong.errors import ConfigError
 from pixelpong.games.console import rules_of
 from pixelpong.games.games import Games
 from pixelpong.games.pictures import View
@@ -51,7 +51,7 @@ class Emulator:
         """
         count = 1 + self.protocol.max_frame_skip
         if len(uniforms) < count:
-            raise ConfigError(expected(f"at least {count} numbers", len(uniforms)))
+            raise ConfigError(f"A step needs at least {count} numbers, not {len(uniforms)}.")
         orders = self._games.orders
         orders.moves[0] = action
         orders.uniforms[0, 0, 1:] = uniforms[:count]  # the first one is a network's

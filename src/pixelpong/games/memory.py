@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pixelpong import kernels
 from pixelpong.atari.machine import ROWS, WIDTH
 from pixelpong.env.field import FIELD_SIZE
-from pixelpong.errors import ConfigError, expected
+from pixelpong.errors import ConfigError, must_be
 from pixelpong.games.pictures import View
 
 State = tuple[NDArray[Any], ...]  # copies of the arrays of a `Memory`
@@ -57,7 +57,9 @@ class Memory:
         """Copy a state, and refuse one that these games cannot continue from."""
         ours = self.arrays()
         if not isinstance(state, (tuple, list)) or len(state) != len(ours):
-            raise ConfigError(expected("a state from clone_state()", type(state).__name__))
+            raise ConfigError(
+                must_be("the state", "one from clone_state()", f"of type {type(state).__name__}")
+            )
         theirs = tuple(np.array(each) for each in state)
         if any(a.dtype != b.dtype or a.ndim != b.ndim for a, b in zip(ours, theirs, strict=True)):
             raise ConfigError("The state is not one that clone_state() of this version returns.")
@@ -67,7 +69,7 @@ class Memory:
             raise ConfigError(f"The state is of games with other options; {advice}.")
         if len(rules) != size:
             advice = "repeat or select rows of each array"
-            raise ConfigError(expected(f"the state of {size} games", len(rules), advice))
+            raise ConfigError(f"The state is of {len(rules)} games, not of {size}; {advice}.")
         if any(a.shape != b.shape for a, b in zip(ours, theirs, strict=True)) or not (
             self._is_sound(theirs)
         ):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pixelpong.atari.machine import ROWS, WIDTH
 from pixelpong.atari.palette import PALETTE
 from pixelpong.atari.shrinking import Shares, Shrinking
-from pixelpong.errors import ConfigError, expected
+from pixelpong.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ def make_shrinking(height: int, width: int, num_rows: int = ROWS) -> Shrinking:
     """Make what makes pictures of `num_rows` rows smaller."""
     is_whole = num_rows % height == 0 and WIDTH % width == 0
     if is_whole and (height, width) != (num_rows, WIDTH):
-        what = f"img_height or img_width not to divide {num_rows} and {WIDTH}"
-        raise ConfigError(expected(what, f"{height} and {width}", "84 and 84 are usual"))
+        sizes = f"img_height {height} and img_width {width} divide {num_rows} and {WIDTH}"
+        raise ConfigError(f"{sizes}, which is not supported; 84 and 84 are usual.")
     return Shrinking(list_shares(WIDTH, width), list_shares(num_rows, height))
 
 

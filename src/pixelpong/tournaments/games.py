@@ -22,7 +22,7 @@ from pixelpong.agent.choice import open_agent, settle_update
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Controller
 from pixelpong.env.duel import LEFT, MAX_FRAMES, MODE, RIGHT
-from pixelpong.errors import ConfigError, expected
+from pixelpong.errors import ConfigError
 from pixelpong.games.duel import Duel, Move
 from pixelpong.items import BUILTIN, STAY
 from pixelpong.run.arrays import fingerprint
@@ -43,7 +43,7 @@ class Player:
 def find_players(words: Sequence[str]) -> list[Player]:
     """Load the players, all before the first game; refuse fewer than two, and equal ones."""
     if len(words) < 2:
-        raise ConfigError(expected("at least two players", len(words)))
+        raise ConfigError(f"A tournament needs at least two players, not {len(words)}.")
     players: dict[str, Player] = {}
     for player in map(find_player, words):
         if same := players.get(player.sha256):
