@@ -142,9 +142,9 @@ def test_every_rom_of_ale_is_listed():
 
 
 def test_a_name_that_is_unknown_or_not_covered_is_one_line():
-    with pytest.raises(EmulatorError, match=r"got 'brekout'; did you mean breakout\?\Z"):
+    with pytest.raises(EmulatorError, match=r"unknown game 'brekout'; did you mean breakout\?\Z"):
         cartridge("brekout")
-    with pytest.raises(EmulatorError, match=r"got 'xyzzy'; use a name of ale-py's.*\Z"):
+    with pytest.raises(EmulatorError, match=r"unknown game 'xyzzy'; use a name of ale-py's.*\Z"):
         cartridge("xyzzy")
     for name, reason in cartridges.not_covered().items():
         with pytest.raises(EmulatorError, match=f"{name} cannot be played exactly: {reason}"):

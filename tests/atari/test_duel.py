@@ -49,7 +49,7 @@ def test_a_game_for_two_has_only_what_counts_its_points():
 
 def test_a_step_with_too_few_numbers_is_refused():
     emulator = Emulator(find_protocol("ALE/Pong-v5"))
-    with pytest.raises(ConfigError, match="at least 5 numbers, got 2"):
+    with pytest.raises(ConfigError, match="at least 5 numbers, not 2"):
         emulator.step(UP, [0.0, 0.9])
     assert emulator.num_frames == 0
     emulator.step(UP, [0.0] + 4 * [0.9])

@@ -145,9 +145,9 @@ def test_what_is_no_action_and_a_step_after_the_end_are_refused_with_the_way_out
     env = pixelpong.make_env(max_frames=20, actions="three")
     env.reset()
     for action, says in (
-        (3, r"from 0 to 2, got \[3\]; pixelpong's agents need actions='six'"),
-        (-1, r"from 0 to 2, got \[-1\]$"),
-        *((odd, "an action as a whole number") for odd in (2.0, "up", None, [1], np.array([1]))),
+        (3, r"must be from 0 to 2, not \[3\]; pixelpong's agents need actions='six'"),
+        (-1, r"from 0 to 2, not \[-1\]$"),
+        *((odd, "action must be a whole number") for odd in (2.0, "up", None, [1], np.array([1]))),
     ):
         with pytest.raises(ConfigError, match=says):
             env.step(action)
@@ -164,7 +164,7 @@ def test_one_game_is_as_atari_programs_expect_it():
     env = pixelpong.make_env("field")
     assert env.get_action_meanings() == make_theirs().unwrapped.get_action_meanings()
     assert env.metadata.keys() == pixelpong.make_env.metadata.keys()
-    with pytest.raises(ConfigError, match=r"no options of reset, got 'typo'"):
+    with pytest.raises(ConfigError, match=r"reset\(\) has no option 'typo'"):
         env.reset(options={"typo": 1})
     with pytest.raises(ConfigError, match=r"make_env: observation must be .+ not 'ram'"):
         pixelpong.make_env("ram")

@@ -63,7 +63,7 @@ ROWS = [
     Row("train --batch-size 20", "batch_size is an option of REINFORCE"),
     Row("resume run --seed 4", "run was started with --seed 0, not 4"),
     Row("evaluate club --checkpoint 3", "club … checkpoint 3"),
-    Row("tournament champion", "two players … got 1"),
+    Row("tournament champion", "at least two players, not 1"),
     Row("tournament club builtin club", "club and club"),
     Row("sweep", "needs --seeds, such as 0-4, or a file with a grid"),
     Row("sweep run", "run is a single run, not a sweep; `pixelpong resume run` continues it", 1),

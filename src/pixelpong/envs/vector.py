@@ -330,9 +330,8 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         if np.count_nonzero((numbers >= 0) & (numbers < count)) < numbers.size:
             is_agents = count < len(SOLO_ACTIONS) and 0 <= numbers.min() <= numbers.max() < 6
             advice = "pixelpong's agents need actions='six'" if is_agents else ""
-            raise ConfigError(
-                must_be("actions", f"from 0 to {count - 1}", numbers.tolist(), advice)
-            )
+            allowed = f"from 0 to {count - 1}"
+            raise ConfigError(must_be("actions", allowed, numbers.tolist(), advice))
         return numbers
 
     def _decide(self, is_on: NDArray[np.bool_]) -> None:

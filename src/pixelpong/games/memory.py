@@ -57,9 +57,8 @@ class Memory:
         """Copy a state, and refuse one that these games cannot continue from."""
         ours = self.arrays()
         if not isinstance(state, (tuple, list)) or len(state) != len(ours):
-            raise ConfigError(
-                must_be("the state", "one from clone_state()", f"of type {type(state).__name__}")
-            )
+            found = f"a {type(state).__name__}"
+            raise ConfigError(must_be("the state", "one from clone_state()", found))
         theirs = tuple(np.array(each) for each in state)
         if any(a.dtype != b.dtype or a.ndim != b.ndim for a, b in zip(ours, theirs, strict=True)):
             raise ConfigError("The state is not one that clone_state() of this version returns.")
