@@ -24,7 +24,7 @@ from records import made_by, to_text
 
 from pixelpong.atari.cartridges import cartridge
 from pixelpong.atari.game import Game
-from pixelpong.atari.machine import DRAW_NOTHING, DRAW_PICTURE, FRAME_DONE, MACHINE, STATE
+from pixelpong.atari.machine import DRAW_NOTHING, DRAW_PICTURE, FRAME_DONE, MACHINE
 from pixelpong.atari.roms import read_rom
 from pixelpong.atari.starting import start
 from pixelpong.games.pictures import GREYS, make_shrinking
@@ -37,7 +37,6 @@ NAMES = (
 NUM_ENVS, FRAMES, HEIGHT, WIDTH, STACK = 8, 4, 84, 84, 4
 MACHINES, PICTURES, ALL = range(3)  # what a step does: frames alone, two of them drawn, all
 HELD = 3  # steps
-SIZE = STATE.itemsize
 
 
 @njit(nogil=True, error_model="numpy")
@@ -45,16 +44,17 @@ def step_all(games, actions, view, what):
     """Step each game with its action; return how many stopped with something not covered."""
     play, states, machines, held = games
     stacks, newest, pictures, shrink, scratch = view
+    size = states.shape[1]
     draws = DRAW_NOTHING if what == MACHINES else DRAW_PICTURE
     stops = 0
     for i in range(len(states)):
         held[:] = actions[i]
         for which, count in enumerate((FRAMES - 1, 1)):
-            machines[which, :SIZE] = states[i]
+            machines[which, :size] = states[i]
             address = machines[which].ctypes.data
             stop = call_play_frames(play, address, held.ctypes.data, count, draws)[0]
             stops += stop != FRAME_DONE
-            states[i] = machines[which, :SIZE]
+            states[i] = machines[which, :size]
         if what == ALL:
             newest[i] = (newest[i] + 1) % STACK
             out = stacks[i, newest[i]].ctypes.data
@@ -72,7 +72,7 @@ class Bare:
         begin: Any = start(game, 1, start(game)["ram"].tobytes())
         begin["shades"] = GREYS
         self.machines = np.repeat(begin, 2).view(np.uint8).reshape(2, -1)
-        self.start = self.machines[0, :SIZE].copy()
+        self.start = self.machines[0, : about.kept_size].copy()
         self.states = np.repeat(self.start[None], num_envs, 0)
         self.stacks = np.zeros((num_envs, STACK, HEIGHT, WIDTH), np.uint8)
         self.newest = np.zeros(num_envs, np.int64)
