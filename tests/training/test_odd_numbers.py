@@ -28,9 +28,9 @@ from pixelpong.run.directory import RunDirectory
 LEARNERS = {"classic": ReinforceLearner, "fast": PPOLearner}
 PLACES = [
     ("classic", "grads.W1"), ("classic", "grads.W2"), ("classic", "params.W1"),
-    ("classic", "own.v.W2"), ("fast", "steps.value"),
+    ("classic", "state.v.W2"), ("fast", "steps.value"),
     ("fast", "steps.log_probability"), ("fast", "steps.entropy"), ("fast", "params.W1"),
-    ("fast", "params.b2"), ("fast", "own.m.W2"), ("fast", "own.v.W1"),
+    ("fast", "params.b2"), ("fast", "state.m.W2"), ("fast", "state.v.W1"),
 ]  # fmt: skip
 ODD = [np.nan, np.inf, -np.inf, 1e300, -1e300, 3e38, 1e25, -1e20, 1e6]
 UPDATES = 3
