@@ -1,4 +1,4 @@
-"""The memory of many games, and states of it, which are checked whole before one is taken."""
+"""The memory of many games, and its states, which are checked completely before they are used."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pixelpong.games.pictures import View
 
 State = tuple[NDArray[Any], ...]  # copies of the arrays of a `Memory`
 
-_MOST = 2**31 - 1  # of any count
-# For each field of `GAME` with whose numbers compiled code or generators compute: the least and
-# the most that it can be. `num_frames` and `newest` depend on the options.
+_MOST = 2**31 - 1  # the largest value of any count
+# The smallest and largest value of each field of `GAME` that compiled code or generators use in
+# computations. The limits of `num_frames` and `newest` depend on the options.
 _BOUNDS = {
     "seed": (0, 2**63 - 1), "episode": (-1, _MOST), "steps": (0, _MOST), "is_on": (0, 1),
     "held": (0, 15), "episode_frames": (0, _MOST), "total_frames": (0, 2**63 - 1 - _MOST),
@@ -26,16 +26,16 @@ _BOUNDS = {
 
 
 class Memory:
-    """All that the future of N games depends on, in arrays with a row for each game.
+    """Everything on which the future of N games depends, in arrays with one row per game.
 
-    The first one, [N, 32] uint8, has a hash of the games' rules, so that no game continues under
-    other rules.
+    The first array, [N, 32] uint8, holds a hash of the games' rules, so that no game continues
+    under other rules.
     """
 
     def __init__(
         self, size: int, view: View, max_frames: int, rules: bytes, *, has_opponents: bool
     ) -> None:
-        """Make it for games of at most `max_frames`, with a hash of their `rules`, 32 bytes."""
+        """Make it for games of at most `max_frames` frames; `rules` is a hash of 32 bytes."""
         self.rules = np.tile(np.frombuffer(rules, np.uint8), (size, 1))
         self.games = np.zeros(size, kernels.GAME)
         self.games["episode"] = -1
@@ -54,7 +54,7 @@ class Memory:
         return self.rules, self.games, self.streams, *shown
 
     def read(self, state: Any) -> State:
-        """Copy a state, and refuse one that these games cannot continue from."""
+        """Copy a state; raise a `ConfigError` if these games cannot continue from it."""
         ours = self.arrays()
         if not isinstance(state, (tuple, list)) or len(state) != len(ours):
             found = f"a {type(state).__name__}"
@@ -76,7 +76,7 @@ class Memory:
         return theirs
 
     def _is_sound(self, state: State) -> bool:
-        """Whether all numbers of a state, of the right shapes, are such as games have.
+        """Whether all numbers of a state with the right shapes are possible in a game.
 
         A console may be in any state: see `NativeConsole.set_state`.
         """
@@ -94,6 +94,6 @@ class Memory:
             ours[...] = theirs
 
     def forget(self) -> None:
-        """Be as at first: no episode is in progress, and nobody has given a seed."""
+        """Return to the initial state, with no episode in progress and no seed."""
         self.games["is_on"] = 0
         self.games["episode"] = -1

@@ -286,8 +286,8 @@ def _make_play(decide: Any, forget: Any, up: int) -> Any:
             records: `Record`, one for each network.
             streams: [N] `STREAM`; changed.
             uniforms: [N, T, ·], one row per step, see `play_step`. A side's first number chooses
-            its action; if it is negative, the most probable action is taken. If the first
-            number is above 1, the step is not played, and only its value is recorded.
+                its action; if it is negative, the most probable action is taken. If the first
+                number is above 1, the step is not played, and only its value is recorded.
             first: the index in the record of the first stream's first step.
             t: where to continue, up to ``first + N · T``.
             learner: the side whose statistics are counted.

@@ -40,7 +40,7 @@ def list_steps(indices, offsets, chosen, slots, inputs, starts, positions):  # t
         inputs: [D] uint16; changed: the inputs that are 1 at any chosen step, in ascending order.
         starts: [D + 1] int32; changed: the start of each such input's list, then the end.
         positions: [≥ number of entries] uint16; changed: for each such input, the positions in
-        `chosen` of the steps at which it is 1, in ascending order.
+            `chosen` of the steps at which it is 1, in ascending order.
 
     Returns K, the number of such inputs.
     """

@@ -271,7 +271,7 @@ def _make_step(see: Any, show: Any) -> Any:
             thread: `Thread`.
             results: `Results`.
             done: [shares] bool; the entry of this share is set. If it was already set, this step
-            has been played, and nothing is done.
+                has been played, and nothing is done.
         """
         if done[thread.share]:
             return
