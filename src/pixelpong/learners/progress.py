@@ -18,17 +18,17 @@ class Progress:
     """The counts since the start of the run."""
 
     update: int = 0
-    attempt: int = 1  # 2 after a restart with new parameters
-    attempt_began: int = 0  # steps before this attempt
+    attempt: int = 1  # number of the attempt: 2 after a restart with new parameters
+    attempt_began: int = 0  # number of steps before this attempt
     steps: int = 0
     frames: int = 0
     episodes: int = 0
-    # As in the originals: 0.99 old + 0.01 new, starting at the first return; None before it.
+    # The originals' running mean, 0.99 old + 0.01 new, starting at the first return, else None.
     running_mean: float | None = None
     recent_returns: list[float] = field(default_factory=list)  # last RETURN_WINDOW, oldest first
     recent_points: list[int] = field(
         default_factory=list
-    )  # last POINT_WINDOW rewards, oldest first
+    )  # the last POINT_WINDOW rewards, oldest first
     adam_steps: int = 0  # number of optimizer steps in this attempt
     opponent: str = BUILTIN  # the option in the last update, which the streams played against
 

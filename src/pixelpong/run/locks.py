@@ -49,12 +49,12 @@ class Lock:
             raise gone(self._folder)
 
     def end(self) -> None:
-        """Free the folder; unless `is_kept`, the file becomes what it was before."""
-        if os.getpid() == self._pid:  # a forked child only has a copy
+        """Free the folder, and restore its file unless `is_kept` is set."""
+        if os.getpid() == self._pid:  # a forked child has only a copy
             if not self.is_kept:
                 with contextlib.suppress(OSError):
                     self._restore()
-            # Explicitly: otherwise forked children, which have the file open, would keep the lock.
+            # Unlock explicitly; otherwise forked children, which have the file open, would keep it.
             with contextlib.suppress(OSError):
                 _unlock(self._file)
         self._file.close()

@@ -73,7 +73,7 @@ class Record:
         self.is_live = is_live(path)  # whether a process trains it
         self.modified = last_change(path)  # seconds since 1970
         self.run: RunDirectory | None = None  # None if it is damaged
-        self.rows = Table().rows()  # of the metrics, with those of ``timing``
+        self.rows = Table().rows()  # the rows of the metrics, including ``timing``
         self.evaluations: tuple[Evaluation, ...] = ()
         reader = reader or RunReader(path)
         try:
@@ -149,7 +149,7 @@ class Record:
         return np.array([known.get(update, math.nan) for update in updates], np.float64)
 
     def returns(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """For each episode, the steps at the end of its update and its return, [N] each."""
+        """The steps at the end of each episode's update, and the episode's return, [N] each."""
         lines = [] if self.run is None else list(self.run.episodes.read(Line))
         steps = self.steps_at(line.update for line in lines)
         values = np.array([line.episode_return for line in lines], np.float64)

@@ -65,7 +65,7 @@ class Table:
         return Rows(self, range(self._length))
 
     def names(self) -> list[str]:
-        """The metrics, in the order in which they appeared."""
+        """The names of the metrics, in order of appearance."""
         return list(self._columns)
 
     def column(self, name: str, rows: range) -> NDArray[Any]:
