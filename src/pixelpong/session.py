@@ -146,7 +146,7 @@ class Session:
         }
         self._run.metrics.append(progress.line() | stats.metrics | {"timing": timing})
         self._keep_agent()
-        # This is last, so that a checkpoint of this update is not saved if saving the agent fails.
+        # Set last, so that no checkpoint of this update is saved if saving the agent fails.
         self._recorded_update = progress.update
 
     def should_evaluate(self) -> bool:

@@ -20,7 +20,7 @@ NONE, WHOLE, QUARTERS, LINE = range(4)
 SCHEME = NONE
 ROM_SIZE = 2048
 HOTSPOT = 0x1000  # the first of the addresses that switch banks
-HAS_RAM = 0  # whether the first 256 addresses are 128 bytes of memory, first to write, then to read
+HAS_RAM = 0  # whether the first 256 addresses are memory: 128 to write to it, 128 to read it
 
 
 @inline

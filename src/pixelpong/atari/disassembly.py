@@ -52,7 +52,7 @@ class BankedRom:
         return self.has_ram and address & 0xF00 == 0
 
     def place_of(self, address: int, spot: Spot) -> int | None:
-        """The offset that an address maps to for code at a spot; None if it is not certain."""
+        """The ROM offset of an address, as seen by code at a spot; None if it is not certain."""
         place, pc = spot
         if address & 0x1000 == 0:
             return None

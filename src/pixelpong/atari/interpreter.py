@@ -39,7 +39,7 @@ else:
  if INSTRUCTION_LENGTH[op] > 2: o2 = read(m, t, pc + 2 & 0xFFFF, o1)
 """
 
-# Whether the translation may go on at pc, and to note that it cannot.
+# The condition under which the translation may continue at pc, and the code to record a spot.
 _IS_FREE = f"pc & 0x1000 and t <= GUARD and m.left > {INSTRUCTIONS}"
 _NOTE = f"seen[w] = min(seen[w] >> 16, {MOST_TIMES - 1}) + 1 << 16 | pc"
 

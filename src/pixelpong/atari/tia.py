@@ -258,7 +258,7 @@ def write_vsync(m: Machine, t: Int, value: Int) -> None:
 
 @inline
 def touch(m: Machine, t: Int, register: Int) -> None:
-    """Record how far ALE draws before a write, which is visible if ALE then leaves the frame."""
+    """Record how far ALE draws before a write; this is visible if ALE then leaves the frame."""
     late = DELAY[register]
     if register >= PF0 and register <= PF2:
         late = PLAYFIELD_DELAY[t & 3]

@@ -139,7 +139,7 @@ def share_among_pixels(
     A cell that stayed or appeared has its pixels in the newest frame; one that vanished has them in
     the previous frame. A pair gives half to the pixels of each cell. The last action gives nothing.
     `now` and `before` hold active pixels; `shares` is the contribution of each of the `inputs` that
-    are 1. The result, [80, 80], adds up to the sum of `shares` without that of the last action.
+    are 1. The result, [80, 80], adds up to the sum of `shares` without the last action's share.
     """
     worth = np.zeros(NUM_INPUTS)
     worth[inputs] = shares
@@ -160,7 +160,7 @@ def _share(cells: NDArray[np.intp], worths: NDArray[np.float64]) -> NDArray[np.f
 
 
 def _worths_in_pairs(cells: NDArray[np.intp], worths: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The contribution of each cell that forms pairs: half of that of each of its pairs."""
+    """The contribution of each cell that forms pairs: half the contribution of each pair."""
     rows, columns = np.divmod(cells, PAIR_COLUMNS)
     left, right = np.nonzero(columns[:, None] < columns[None, :])
     beside = list_geometry()[2:]

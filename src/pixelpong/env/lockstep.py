@@ -18,7 +18,7 @@ from pixelpong.atari.machine import DRAW_NOTHING, DRAW_PICTURE, FRAME_DONE, WIDT
 from pixelpong.atari.roms import rom_path
 from pixelpong.atari.starting import start
 
-MEMORY = 128  # bytes; ALE shows a cartridge's own memory behind them
+MEMORY = 128  # bytes; in ALE, a cartridge's own memory follows them
 STYLES = ("random", "held", "purposeful")
 
 

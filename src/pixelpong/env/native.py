@@ -85,7 +85,7 @@ class NativeConsole:
         self.machine = self._start.copy()  # [1] PONG_MACHINE, for compiled code that plays on it
         self._pointer = self.machine.ctypes.data
         self._state = self.machine.view(np.uint8)[: STATE.itemsize]  # as bytes, which is faster
-        # The fields stop, reward, is_over, frames, as numbers, which is faster.
+        # The fields stop, reward, is_over and frames as numbers, which is faster.
         at = PONG_MACHINE.fields["stop"][1]  # type: ignore[index]
         self._results = self.machine.view(np.uint8)[at : at + 16].view("<i4")
         # The palette indices of the last frame that was drawn.

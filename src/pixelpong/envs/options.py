@@ -86,7 +86,7 @@ def check_options(options: dict[str, Any], unused: dict[str, Any], maker: str) -
         }
     )
     if checked.full_action_space and checked.actions != "six":
-        raise ConfigError("full_action_space has all actions; leave actions out, or this.")
+        raise ConfigError("full_action_space has all actions. Leave out one of the two options.")
     if checked.observation != "atari":
         for name, default in _OF_ATARI.items():
             if getattr(checked, name) != default:

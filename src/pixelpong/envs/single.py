@@ -96,7 +96,7 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
         Until you give a seed, the system supplies one. There are no `options`.
         """
         for name in options or {}:
-            raise ConfigError(f"reset() has no option {name!r}: leave it out.")
+            raise ConfigError(f"reset() has no option {name!r}. Leave it out.")
         seed = None if seed is None else read_seed(seed)
         super().reset(seed=seed)
         observations, _ = self._envs.reset(seed=seed)

@@ -199,7 +199,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         for i, network in enumerate(self._opponents):
             network.stream = games.remembered[i : i + 1]
         self._observations = self._empty(size)
-        # The last observations of episodes after which the next one began in the same step.
+        # The last observations of episodes whose next episode started in the same step.
         self._final = self._empty(size if is_same_step else 0)
 
     def reset(
@@ -315,7 +315,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         if mask.dtype != np.bool_ or mask.shape != (size,):
             raise ConfigError(must_be("reset_mask", f"{size} booleans", repr(mask)))
         if not (self._is_seeded or mask.all()):
-            raise ConfigError("The first reset() must begin all games: leave out reset_mask.")
+            raise ConfigError("The first reset() must start all games. Leave out reset_mask.")
         return mask
 
     def _read_actions(self, actions: Any) -> NDArray[np.integer[Any]]:

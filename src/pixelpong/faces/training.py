@@ -162,7 +162,7 @@ def resume(
     Raises:
         ConfigError: as `train`, or an option would change the result.
         RunError: it is not a run, or another process is training it.
-        CheckpointError: there is no sound checkpoint.
+        CheckpointError: there is no intact checkpoint.
         WorkerError, NumericsError, KeyboardInterrupt: as `train`.
     """
     with _starting(quiet=quiet, every=every) as trainer:

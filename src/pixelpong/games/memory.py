@@ -61,18 +61,18 @@ class Memory:
             raise ConfigError(must_be("the state", "one from clone_state()", found))
         theirs = tuple(np.array(each) for each in state)
         if any(a.dtype != b.dtype or a.ndim != b.ndim for a, b in zip(ours, theirs, strict=True)):
-            raise ConfigError("The state is not one that clone_state() of this version returns.")
+            raise ConfigError("The state does not come from this version's clone_state().")
         size, rules = len(self.rules), theirs[0]
         if rules.shape[1:] != self.rules.shape[1:] or (rules != self.rules[0]).any():
             advice = "make both environments with the same options and the same opponent"
-            raise ConfigError(f"The state is of games with other options; {advice}.")
+            raise ConfigError(f"The state belongs to games with other options; {advice}.")
         if len(rules) != size:
             advice = "repeat or select rows of each array"
-            raise ConfigError(f"The state is of {len(rules)} games, not of {size}; {advice}.")
+            raise ConfigError(f"The state has {len(rules)} games, not {size}; {advice}.")
         if any(a.shape != b.shape for a, b in zip(ours, theirs, strict=True)) or not (
             self._is_sound(theirs)
         ):
-            raise ConfigError("The state is damaged: a game cannot be in it.")
+            raise ConfigError("The state is damaged: no game can be in it.")
         return theirs
 
     def _is_sound(self, state: State) -> bool:

@@ -290,7 +290,7 @@ def _make_play(decide: Any, forget: Any, up: int) -> Any:
                 number is above 1, the step is not played, and only its value is recorded.
             first: the index in the record of the first stream's first step.
             t: where to continue, up to ``first + N · T``.
-            learner: the side whose statistics are counted.
+            learner: the side whose statistics are recorded.
 
         Returns the index after the last step.
         """

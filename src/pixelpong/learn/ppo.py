@@ -1,6 +1,6 @@
 """Proximal policy optimisation in readable NumPy: the advantages, the loss and its gradient.
 
-For a segment of T steps, v_t is the value of observation t, and v_T that of the one after the last:
+For a segment of T steps, v_t is the value of observation t; v_T belongs to the one after the last:
 
     δ_t = r_t + gamma · v_{t+1} − v_t            if the point continues
     δ_t = r_t − v_t                              if it ends

@@ -33,7 +33,7 @@ from pixelpong.kernels.games import Console, no_console
 from pixelpong.kernels.observing import Seen, Sight
 from pixelpong.learn import gated, network
 
-# In place of a uniform number in [0, 1):
+# Values to use instead of a uniform number in [0, 1).
 GREEDY = -1.0  # take the most probable action
 LOOK = 2.0  # only observe the next frame and estimate its value (gated network)
 OFF, STAYED, APPEARED, VANISHED = range(4)  # the classic network does not see pixels that stayed

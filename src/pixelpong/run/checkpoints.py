@@ -96,7 +96,7 @@ class CheckpointStore(NumberedFiles):
             what = f"None of the checkpoints in {self.folder} can be used"
         else:
             what = f"There are no checkpoints in {self.folder}"
-        raise CheckpointError(f"{what}; put a copy of a sound one there, or start a new run.")
+        raise CheckpointError(f"{what}; put a copy of an intact one there, or start a new run.")
 
     def thin(self, update: int, keep_last: int) -> None:
         """Keep only the last `keep_last` checkpoints up to `update`, the best one and update 0.

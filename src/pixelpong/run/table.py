@@ -99,7 +99,7 @@ class Rows(Sequence[dict[str, Any]]):
         return {name: value for name, (value,) in columns.items()}
 
     def names(self) -> list[str]:
-        """The metrics, in the order in which they appeared."""
+        """The names of the metrics, in order of appearance."""
         return self._table.names()
 
     def column(self, name: str) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Runs trained on Ray; each is a task with some cores, and as many run as fit on the cluster.
+"""Runs trained on Ray as tasks with a number of cores each, as many at once as fit.
 
 If a task's process or node dies, Ray itself starts it again (``max_retries``).
 """
