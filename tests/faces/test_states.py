@@ -125,7 +125,7 @@ def test_a_state_may_be_repeated_and_any_console_is_safe():
 def test_a_state_of_another_number_of_games_is_refused_with_the_way_out():
     one, four = (pixelpong.make_vec(n, "field") for n in (1, 4))
     one.reset(seed=0)
-    with pytest.raises(ConfigError, match=r"has 1 games, not 4; repeat or select rows"):
+    with pytest.raises(ConfigError, match=r"has 1 game, not 4; repeat or select rows"):
         four.restore_state(one.clone_state())
 
 

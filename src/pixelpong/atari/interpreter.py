@@ -45,9 +45,9 @@ _NOTE = f"seen[w] = min(seen[w] >> 16, {MOST_TIMES - 1}) + 1 << 16 | pc"
 
 
 def begin(program: Program, name: str, result: str = NOTHING) -> Lowering:
-    """Begin a function that runs instructions: the registers become variables."""
+    """Start a function that runs instructions, with the registers as variables."""
     program.declare(name, {"m": POINTER}, result)
-    # In one program with a translation that has all, it hardly runs: it is compiled in no time.
+    # Next to a complete translation in one program, it hardly ever runs, so it is not optimized.
     is_rare = name == "interpret" and not program.is_linked
     out = Lowering(program, name, "noinline optnone" if is_rare else "noinline")
     out.code(f"t = m.now; pc = m.pc; {VARIABLES}; p = m.p")

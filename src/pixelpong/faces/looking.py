@@ -301,7 +301,7 @@ def play(
 ) -> None:
     """Play against an agent in a browser (needs the extra [play]).
 
-    By default you begin against ``"club"``, which you can beat; a menu has the others.
+    By default you start against ``"club"``, which you can beat; a menu has the others.
     """
     _serve_game("play", agent, checkpoint, "", host, port, no_open)
 

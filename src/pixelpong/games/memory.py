@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pixelpong import kernels
 from pixelpong.atari.machine import ROWS, WIDTH
 from pixelpong.env.field import FIELD_SIZE
-from pixelpong.errors import ConfigError, must_be
+from pixelpong.errors import ConfigError, must_be, number_of
 from pixelpong.games.pictures import View
 
 State = tuple[NDArray[Any], ...]  # copies of the arrays of a `Memory`
@@ -68,7 +68,8 @@ class Memory:
             raise ConfigError(f"The state belongs to games with other options; {advice}.")
         if len(rules) != size:
             advice = "repeat or select rows of each array"
-            raise ConfigError(f"The state has {len(rules)} games, not {size}; {advice}.")
+            found = number_of(len(rules), "game")
+            raise ConfigError(f"The state has {found}, not {size}; {advice}.")
         if any(a.shape != b.shape for a, b in zip(ours, theirs, strict=True)) or not (
             self._is_sound(theirs)
         ):

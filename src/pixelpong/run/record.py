@@ -187,7 +187,7 @@ class Record:
 
     @property
     def is_done(self) -> bool:
-        """Whether training is done, and so is the last evaluation, which a kill may have stopped."""
+        """Whether nothing is left to train, nor to evaluate, as after a kill in an evaluation."""
         is_evaluated = self.greedy is not None and self.greedy.update == self.update
         has_target = self.config is not None and self.config.until_return is not None
         return self.state == WON or (self.state == STOPPED and (is_evaluated or not has_target))
