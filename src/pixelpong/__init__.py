@@ -15,7 +15,7 @@ The public names, most used first::
     pixelpong.export("latest")                      its agent in a file
     pixelpong.dashboard()                           the page, until Ctrl-C; `watch` opens one game
     pixelpong.sweep(seeds="0-4")                    several runs
-    pixelpong.tournament("club", "champion")        agents against each other
+    pixelpong.tournament("club", "champion")        games of agents against each other
     pixelpong.verify()                              whether this machine gives the same bits
 
     policy = pixelpong.Policy.load("package")       an agent that acts on observations
@@ -26,7 +26,7 @@ The public names, most used first::
     pixelpong.preset_names()                        the presets of `train`
     pixelpong.load_preset("fast")                   its options, a `Config`
 
-Errors that a user can meet are a `PixelpongError`. For the command line, see ``pixelpong --help``.
+The errors that users can meet are `PixelpongError`. For the command line, see ``pixelpong --help``.
 To read the code, start with ``loop.py``.
 
 Importing this package loads only this file; each name loads its module when it is first used.
@@ -95,7 +95,7 @@ __all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> object:
-    """Load a public name at its first use, and keep it."""
+    """Load a public name when it is first used, and keep it."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,4 +1,4 @@
-"""``python -m pixelpong``, the same as ``pixelpong``: a command in a process to itself."""
+"""``python -m pixelpong``, the same as ``pixelpong``: a command in its own process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def main() -> None:
     interrupts.ignore_signals()  # again, in case a signal interrupted the call above
     try:
         sys.stderr.flush()
-    except (AttributeError, OSError, ValueError):  # Python would try again; 3.13 exits with 120
+    except (AttributeError, OSError, ValueError):  # Python would try again, and 3.13 exit with 120
         sys.stderr = None
     sys.exit(exit_code)
 

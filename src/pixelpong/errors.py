@@ -1,7 +1,7 @@
-"""The errors that users can meet: one root and a few classes, each a single line with an exit code.
+"""The errors that users can meet: one root and a few classes, each with an exit code.
 
-A message says what is wrong and what to do; for bad values and unknown words, `must_be` and
-`unknown` do that. Errors that only a bug can cause are an ``assert`` instead.
+A message is one line that says what is wrong and what to do; `must_be` and `unknown` word it for
+bad values and unknown words. Errors that only a bug can cause are an ``assert`` instead.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Any
 class PixelpongError(Exception):
     """Root of all declared errors. `exit_code` is what the command line returns.
 
-    The message may quote a file, so it is one line without control characters, which a terminal
-    would obey.
+    The message may quote a file. So it is one line without control characters, because a terminal
+    would obey them.
     """
 
     exit_code = 1
     result: Any = None  # the result so far, for a command to report
 
     def __init__(self, message: object = "", *, options: Iterable[str] = ()) -> None:
-        """Take a message; `options` are named in it, and spelled as flags on the command line."""
+        """Take a message; the command line spells the `options` that it names as flags."""
         super().__init__(on_one_line(str(message)))
         self.options = tuple(options)
 
@@ -71,7 +71,7 @@ MAX_GOT = 500  # characters of a value or a reason that a message quotes
 
 
 def must_be(name: str, allowed: str, got: object, advice: str = "") -> str:
-    """Word the error about a bad value: one line of limited length, without control characters.
+    """Word the error about a bad value, as a line of limited length without control characters.
 
     The value may come from an untrusted file, and a terminal obeys control characters.
 
@@ -101,7 +101,7 @@ def _with_advice(text: str, advice: str) -> str:
 
 @contextlib.contextmanager
 def refusing(failure: str, error_type: type[PixelpongError], advice: str = "") -> Iterator[None]:
-    """While inside, turn errors of reading and writing files into errors of another type."""
+    """Context manager that converts file errors into errors of another type."""
     try:
         yield
     except (OSError, ValueError, KeyError, RecursionError) as error:
@@ -111,8 +111,7 @@ def refusing(failure: str, error_type: type[PixelpongError], advice: str = "") -
 
 
 def warn(message: str) -> None:
-    """Print a warning on one line, without control characters; the work continues, even if the
-    warning cannot be printed."""
+    """Print a warning on one line without control characters; errors of printing are ignored."""
     with contextlib.suppress(OSError, ValueError):
         print(f"warning: {on_one_line(message)}", file=sys.stderr, flush=True)
 

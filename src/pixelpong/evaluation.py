@@ -20,13 +20,14 @@ from pixelpong.seeding import make_rng
 # The sequential test of a target return. At each stage (number of greedy games so far, lead), the
 # test gives up if their mean does not exceed the target by the lead. It is passed as soon as
 # `FEWEST` games or more have a mean `ERRORS` standard errors above the target.
-# ``benchmarks/target.py`` simulates it: an agent exactly at the target passes one test in 190; of
-# runs whose agent stays exactly there, one in 90 passes some test.
+# ``benchmarks/target.py`` simulates it: an agent exactly at the target passes one test in 190. If
+# an agent stays exactly there for a whole run, one run in 90 passes some test.
 STAGES = (
     (10, -0.3), (20, 0.0), (40, 0.2), (60, 0.25), (80, 0.3), (120, 0.3), (160, 0.35), (200, 0.4),
 )  # fmt: skip
 FEWEST, ERRORS = 40, 3.6
-# Greedy games after a test that was passed. They are the result: the mean that passed is biased.
+# Number of new greedy games after a passed test. Their mean is the result, because the mean that
+# passed the test is biased.
 NEW_GAMES = 200
 
 _RESAMPLES = 10_000
@@ -115,7 +116,7 @@ def bootstrap_interval(
     """
     values = np.asarray(values, np.float64)
     resampled: list[float] = []
-    while len(resampled) < _RESAMPLES:  # in blocks, as many values would take gigabytes at once
+    while len(resampled) < _RESAMPLES:  # in blocks, because all at once could take gigabytes
         rows = min(max(1_000_000 // len(values), 1), _RESAMPLES - len(resampled))
         chosen = rng.integers(len(values), size=(rows, len(values)))
         resampled += statistic(values[chosen], axis=-1).tolist()

@@ -1,7 +1,7 @@
 """Work items, their results, and records of what was played.
 
-Observations stay lists of active inputs from the emulator to the gradient: of the classic
-network's 6,400 inputs, about 25 are not zero. Sizes: T steps, N active inputs of all steps, K
+From the emulator to the gradient, observations are lists of active inputs, because only about 25 of
+the classic network's 6,400 inputs are not zero. Sizes: T steps, N active inputs of all steps, K
 first-layer rows that a gradient touches, H hidden units.
 """
 
@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-NUM_PIXELS = 80 * 80  # inputs of the network: the cropped field at half resolution
-# Actions in Gymnasium's numbers: RIGHT moves the paddle up, LEFT moves it down.
+NUM_PIXELS = 80 * 80  # the inputs of the classic network: the cropped field at half resolution
+# Actions in Gymnasium's numbers; its RIGHT moves the paddle up, its LEFT moves it down.
 STAY, UP, DOWN = 0, 2, 3
-ACTIONS = (STAY, UP, DOWN)  # of the fast mode; the classic mode has only UP and DOWN
-# Name → array. ``W1`` has the inputs first, so that an input's row is contiguous.
+ACTIONS = (STAY, UP, DOWN)  # for the fast mode; the classic mode has only UP and DOWN
+# Name → array. The first axis of ``W1`` is the inputs, so that an input's row is contiguous.
 Params = dict[str, NDArray[Any]]
-# Opponents: the game's own player; the learning network itself; either, in half of the games each.
+# Opponents: the game's own player, the learning network itself, or each of them in half the games.
 BUILTIN, SELF, HALF = "builtin", "self", "half"
 
 
 def read_only(params: Params) -> Params:
-    """Return read-only views, as engines share them; kernels are then compiled for one type."""
+    """Return read-only views, so that kernels are compiled for one type in every engine."""
     views = {name: w.view() for name, w in params.items()}
     for view in views.values():
         view.flags.writeable = False
@@ -33,37 +33,37 @@ def read_only(params: Params) -> Params:
 
 @dataclass(frozen=True)
 class Item:
-    """A description of what to play, which any worker can carry out.
+    """A piece of work that any worker can play.
 
-    It is either whole games against the built-in opponent, or the next steps of streams, each of
-    which is an endless series of games against one opponent.
+    It is either whole games against the built-in opponent or the next steps of streams. A stream is
+    an endless series of games against one opponent.
     """
 
-    purpose: str  # ``"train"`` returns what learning needs, ``"evaluate"`` the episodes alone
+    purpose: str  # ``"train"`` returns everything for learning, ``"evaluate"`` only episodes
     seed: int
     update: int
-    index: int  # of the item or of the first game, in the round
+    index: int  # index of the item, or of its first game, in this update
     is_greedy: bool = False  # take the most probable action instead of drawing one
-    games: int = 1  # consecutive ones; their gradients are added up (`pixelpong.play.worker`)
-    steps: int | None = None  # of each stream; None for whole games
-    # [N] `pixelpong.kernels.records.STREAM`, where the streams continue; None: one, at its start.
+    games: int = 1  # number of consecutive games, whose gradients are added up
+    steps: int | None = None  # number of steps of each stream; None for whole games
+    # [N] `pixelpong.kernels.records.STREAM`, the streams to continue; None: a single new one.
     streams: NDArray[np.void] | None = field(default=None, repr=False)
     opponent: str = BUILTIN  # BUILTIN, SELF, or the word that names an agent
 
 
 @dataclass(frozen=True)
 class Played:
-    """What one side saw and did in T steps, as the kernels record it."""
+    """One side's observations and actions in T steps, as the kernels record them."""
 
-    # `PLAIN_STEP` or `GATED_STEP` of `pixelpong.kernels.records`: [T]. A stream has one more after
-    # its last step, without inputs, which holds only the value of the next observation.
+    # [T] `PLAIN_STEP` or `GATED_STEP` of `pixelpong.kernels.records`. For a stream, one more entry
+    # follows the last step; it has no inputs, only the value of the next observation.
     steps: NDArray[np.void]
     # [N], the inputs of step 0 that are not 0, then those of step 1 and so on. For the classic
-    # network a value i below NUM_PIXELS means that input i is +1, and NUM_PIXELS + i that input i
-    # is −1; for the fast network all of them are 1.
+    # network, a value i below NUM_PIXELS means that input i is +1, and NUM_PIXELS + i means that
+    # input i is −1. For the fast network, all of them are 1.
     indices: NDArray[np.uint16]
     offsets: NDArray[np.int64]  # [T + 1]; step t has ``indices[offsets[t]:offsets[t + 1]]``
-    hidden: NDArray[Any]  # [T, H] of the classic network, whose gradient needs them, else [T, 0]
+    hidden: NDArray[Any]  # [T, H] for the classic network, whose gradient needs them, else [T, 0]
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -84,11 +84,11 @@ class Episode:
 
     steps: int
     frames: int
-    entropy: float  # of the policy, in nats, summed over the steps
-    ups: int  # steps at which the action was UP
+    entropy: float  # entropy of the policy in nats, summed over the steps
+    ups: int  # number of steps with the action UP
     ends: tuple[int, ...]  # the step at which each point ended
-    rewards: tuple[int, ...]  # of each point
-    opponent: str = BUILTIN  # as in `Item`
+    rewards: tuple[int, ...]  # the reward of each point
+    opponent: str = BUILTIN  # the item's opponent
 
     @property
     def episode_return(self) -> float:
@@ -113,7 +113,7 @@ class Episode:
 
 @dataclass(frozen=True)
 class SparseGrads:
-    """The gradient of one or more episodes: only the first-layer rows that they touched."""
+    """The gradient of one or more episodes, with only the first-layer rows that they touched."""
 
     rows: NDArray[np.uint16]  # [K], ascending
     W1: NDArray[Any]  # [K, H], the gradient of those rows; all others are zero
@@ -124,10 +124,10 @@ class SparseGrads:
 class Result:
     """The result of an `Item`."""
 
-    episodes: tuple[Episode, ...]  # that ended
-    frames: int  # emulated
+    episodes: tuple[Episode, ...]  # the episodes that ended
+    frames: int  # number of emulated frames
     seconds: float  # wall time of playing
-    # Of the learning network; against itself, the right side's and the left side's.
+    # The record of the learning network; in a game against itself, right side and left side.
     sides: tuple[Played, ...] = ()
-    streams: NDArray[np.void] | None = None  # where they continue; None for whole games
-    grads: SparseGrads | None = None  # the sum of the games' gradients, instead of their `sides`
+    streams: NDArray[np.void] | None = None  # the streams to continue; None for whole games
+    grads: SparseGrads | None = None  # the sum of the games' gradients, replacing their `sides`

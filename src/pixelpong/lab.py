@@ -1,4 +1,4 @@
-"""The names that the tutorial uses: the game, mathematics, workers, colours.
+"""The names that the tutorial uses: the game, the mathematics, workers and colours.
 
     from pixelpong import lab
 

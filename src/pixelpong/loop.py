@@ -49,7 +49,7 @@ class Updated:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """The newest parameters were evaluated, against a target return if the evaluation has one."""
+    """The newest parameters were evaluated, against a target return if there is one."""
 
     progress: Progress
     evaluation: Evaluation
@@ -66,7 +66,7 @@ class TestStarted:
 class Ended:
     """Training is over; everything is saved."""
 
-    reason: str  # the budget that was reached, an option of `Config`; or ``"interrupted"``
+    reason: str  # the option of the budget that was reached, or ``"interrupted"``
     progress: Progress
     params_sha256: str  # hash of the final parameters
     test: Evaluation | None  # the last evaluation against the target return, if any

@@ -32,7 +32,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def _processor_name() -> str:
-    facts: dict[str, str] = {}  # about the first core
+    facts: dict[str, str] = {}  # the facts about the first core
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines():
             key, _, value = line.partition(":")
@@ -45,20 +45,20 @@ def count_cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
     """The number of cores this process may use; `limit` is the file with a container's limit."""
     has_affinity = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-    with contextlib.suppress(OSError, ValueError):  # no control groups; or "max", no limit
+    with contextlib.suppress(OSError, ValueError):  # no control groups, or "max" for no limit
         quota, period = map(int, limit.read_text().split())
         cores = min(cores, round(quota / period))  # 1.9 CPUs keep two threads busy
     return max(1, cores)
 
 
 def is_installed(library: str) -> bool:
-    """Whether a library can be imported; a folder of that name does not count."""
+    """Whether a library can be imported; a folder with its name does not count."""
     spec = importlib.util.find_spec(library)
     return spec is not None and spec.origin is not None
 
 
 def require(feature: str, *libraries: str, extra: str) -> None:
-    """Raise an error if a library is not installed; it names the `extra` that installs it."""
+    """Raise an error that names the `extra` to install if a library is not installed."""
     for library in libraries:
         if not is_installed(library):
             raise ConfigError(f"{feature} {library}: {how_to_install(extra)}")

@@ -1,4 +1,4 @@
-"""A pool of processes, for work that holds Python's lock for seconds."""
+"""A pool of processes for work that holds Python's lock for seconds."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ NICENESS = 10
 
 
 class Processes(ProcessPoolExecutor):
-    """Processes that never receive Ctrl-C, and that end with this one, even if it is killed.
+    """Processes that never receive Ctrl-C and end with this process, even if it is killed.
 
-    Each has one thread for arithmetic, and a lower priority than a process that trains.
+    Each has one thread for arithmetic and a lower priority than a process that trains.
     """
 
     def __init__(self, workers: int) -> None:
@@ -32,7 +32,7 @@ class Processes(ProcessPoolExecutor):
         """Call a function in one of the processes; a new one starts if all are busy."""
         if not hasattr(signal, "pthread_sigmask"):
             return super().submit(*call, **named)
-        # A new process inherits the mask.
+        # Block SIGINT, because a new process inherits the mask.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             return super().submit(*call, **named)
@@ -46,7 +46,7 @@ class Processes(ProcessPoolExecutor):
 
 
 def _child_main(parent: Connection) -> None:
-    """In a process of the pool: end when the parent closes its end of the connection, or dies."""
+    """End this process of the pool when the parent closes the connection or dies."""
 
     def end_with_parent() -> None:
         with contextlib.suppress(EOFError, OSError):

@@ -1,7 +1,7 @@
-"""Schemas of files: types with bounds, and one function that reads JSON into them.
+"""Schemas of files: types with bounds, and a function that reads JSON into them.
 
 A dataclass declares a file's content. The types of its fields contain their bounds, and a
-`__post_init__` may check what a type can't express. An error is a `ValueError` of one line:
+`__post_init__` may check what a type can't express. An error is a `ValueError` on one line:
 
     seed is str, not int
 """
@@ -15,10 +15,10 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
-Count = Annotated[int, Meta(ge=0, lt=2**53)]  # or an index; exact as a float
-Return = Annotated[float, Meta(ge=-1000, le=1000)]  # of an episode, or a mean of several
+Count = Annotated[int, Meta(ge=0, lt=2**53)]  # a count or an index; exact as a float
+Return = Annotated[float, Meta(ge=-1000, le=1000)]  # an episode's return, or a mean of returns
 Positive = Annotated[int, Meta(ge=1, lt=2**53)]
-Number = Annotated[int, Meta(ge=1, le=4096)]  # number of things that exist at the same time
+Number = Annotated[int, Meta(ge=1, le=4096)]  # a number of things that exist at the same time
 Seconds = Annotated[float, Meta(ge=0, lt=1e12)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Weight = Annotated[float, Meta(ge=0, le=10)]

@@ -1,4 +1,4 @@
-"""Random generators, one for each purpose: no two share numbers, and none is global."""
+"""Random generators, one for each purpose; no two share numbers, and none is global."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One session of a run: it restores the learner, records every update, and saves checkpoints."""
+"""One session of a run, which restores the learner, records updates and saves checkpoints."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import Evaluation
 from pixelpong.schema import Count, Seconds, convert
 
-# How far the estimate may be below the target for a test to start. The estimate is of sampled play,
-# and greedy play is better.
+# How far the estimate may be below the target for a test to start. The estimate is for sampled
+# play; greedy play is better.
 TEST_MARGIN = 0.1
-TEST_EVERY = 50_000  # steps between two tests of the target
+TEST_EVERY = 50_000  # number of steps between two tests of the target
 
 
 @dataclasses.dataclass
 class _Counts:
-    """The session's part of a checkpoint's card; the learner's progress is another part."""
+    """The session's part of a checkpoint's card, next to the learner's progress."""
 
-    wall_seconds: Seconds = 0.0  # total time of the run until then, without breaks
-    evaluation_seconds: Seconds = 0.0  # the part spent on evaluations; the rest is training
-    next_confirmation: Count = 0  # steps before which the target is not tested again
+    wall_seconds: Seconds = 0.0  # total time of the run so far, without breaks
+    evaluation_seconds: Seconds = 0.0  # the part of it that evaluations took
+    next_confirmation: Count = 0  # the target is not tested again before this step
 
 
 class _Saved(NamedTuple):
@@ -56,7 +56,7 @@ class _Saved(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class _EpisodeNumber:
-    """The part of an episode's line that tells how many there were."""
+    """The part of an episode's line that has the number of the episode."""
 
     update: Count
     episode: Count
@@ -64,9 +64,9 @@ class _EpisodeNumber:
 
 @contextlib.contextmanager
 def opened(run: RunDirectory, began: float) -> Iterator[Session]:
-    """Open a session in which this process alone writes to the run.
+    """Open a session in which only this process writes to the run.
 
-    If the run cannot be restored, every file stays as it was. Later errors are noted in the run.
+    If the run cannot be restored, its files do not change. Later errors are recorded in the run.
     """
     with run.lock():
         session = Session(run, began)
@@ -83,10 +83,10 @@ class Session:
         self._run, self._began = run, began
         self.config: Config = run.config
         self.learner = make_learner(run.config)
-        self._counts = _Counts()  # with the `wall_seconds` before this session
-        self._evaluation: Evaluation | None = None  # evaluation of the newest parameters
-        self._recorded_update: int | None = None  # the last one whose lines are all written
-        self._saved: _Saved | None = None  # None if the newest checkpoint is to be saved again
+        self._counts = _Counts()  # its `wall_seconds` are those before this session
+        self._evaluation: Evaluation | None = None  # the evaluation of the newest parameters
+        self._recorded_update: int | None = None  # the last update whose lines are all written
+        self._saved: _Saved | None = None  # None if the newest checkpoint must be saved again
         run.require_writable()
         self._is_new = not run.has_begun
         if not self._is_new:
@@ -98,7 +98,7 @@ class Session:
         self.opponent = keep_opponent(run)
 
     def begin(self) -> None:
-        """Cut the run back to what was restored; save the initial state of a new run."""
+        """Cut the run back to the restored state; save the initial state of a new run."""
         run, update = self._run, self.learner.progress.update
         if lost := run.cut_back(update):
             repeated = f"repeating {number_of(lost, 'update')}"
@@ -108,14 +108,14 @@ class Session:
         evaluations = [line for line in run.evaluations.read(Evaluation) if line.update == update]
         self._evaluation = evaluations[-1] if evaluations else None
         if self._evaluation and self._saved and not self._saved.has_evaluation:
-            self._saved = None  # killed between the evaluation and its checkpoint
+            self._saved = None  # the run was killed between the evaluation and its checkpoint
         if self._is_new:
-            self.save()  # from now on, a run without checkpoints has lost them
+            self.save()  # a run without checkpoints has lost them from now on
             self._keep_agent()
 
     @property
     def wall_seconds(self) -> float:
-        """Total time of the run, without breaks; when the clock jumps back, no time has passed."""
+        """Total time of the run, without breaks; if the clock jumps back, no time has passed."""
         now = time.monotonic()
         self._counts.wall_seconds += max(0.0, now - self._began)
         self._began = now
@@ -146,7 +146,7 @@ class Session:
         }
         self._run.metrics.append(progress.line() | stats.metrics | {"timing": timing})
         self._keep_agent()
-        # Last: if memory does not suffice for the agent, no checkpoint of this update skips it.
+        # Set last, so that no checkpoint of this update is saved if saving the agent fails.
         self._recorded_update = progress.update
 
     def should_evaluate(self) -> bool:
@@ -169,7 +169,7 @@ class Session:
         return evaluation if evaluation.is_won and evaluation.target >= target else None
 
     def should_test(self, *, is_final: bool) -> bool:
-        """Whether to test the target return: when the estimate comes near it, and at the end."""
+        """Whether to test the target return: if the estimate is near it, and at the end."""
         target, progress = self.config.until_return, self.learner.progress
         if target is None or progress.update == 0 or self.won:
             return False
@@ -180,8 +180,8 @@ class Session:
     def test_target(self, engine: Engine, *, is_final: bool) -> Evaluation:
         """Test whether the target is reached, and record the result; the final test never gives up.
 
-        The time of a win is the time at which the test is passed. After that, new games measure how
-        well the agent plays, because the mean of the games that passed the test is too high.
+        The time of a win is the time at which the test is passed. New games then measure how well
+        the agent plays, because the mean of the games that passed the test is too high.
         """
         target, progress = self.config.until_return, self.learner.progress
         assert target is not None
@@ -202,7 +202,7 @@ class Session:
         return self._write_evaluation(dataclasses.replace(evaluation, target=target), seconds)
 
     def should_save(self) -> bool:
-        """Whether a checkpoint is due: every few updates, and after an evaluation."""
+        """Whether a checkpoint is due, as every few updates and after an evaluation."""
         update = self.learner.progress.update
         is_due = update % self.config.save_every == 0 or self._evaluation is not None
         return is_due and not self._is_saved
@@ -214,7 +214,7 @@ class Session:
     def save(self) -> None:
         """Save a checkpoint of the last complete update, unless it is already saved.
 
-        An update that was interrupted, or whose lines could not be written, is not complete. Then
+        An update is not complete if it was interrupted or its lines could not be written. Then
         nothing is saved, and the previous checkpoint stays valid.
         """
         update = self.learner.progress.update
@@ -235,7 +235,7 @@ class Session:
         return Agent.of_training(self.config, learner.params, learner.progress, self._run.mark)
 
     def _keep_agent(self) -> None:
-        """Save the agent in a small file if that is due; no result depends on it."""
+        """Save the agent in a small file if it is due; no result depends on it."""
         update = self.learner.progress.update
         if not is_due(update, self.config.save_agent_every):
             return
@@ -249,7 +249,7 @@ class Session:
     def _play_greedily(
         self, engine: Engine, episodes: int, update: int = 0, first: int = 0
     ) -> list[Episode]:
-        """Play greedy episodes, and count the time."""
+        """Play greedy episodes and add their time to the counts."""
         start, seed = self.wall_seconds, self.config.seed
         play = functools.partial(play_games, engine, self.learner.params, seed=seed, is_greedy=True)
         try:
@@ -268,14 +268,14 @@ class Session:
             timing={"wall_seconds": seconds},
             about=protocol.to_dict() | {"seed": self.config.seed},
         )
-        if evaluation != self._evaluation:  # the times do not count
+        if evaluation != self._evaluation:  # the comparison ignores times
             self._evaluation = evaluation
             self._run.evaluations.append(evaluation.to_dict())
             self._saved = None  # the saved checkpoint has no score yet
         return self._evaluation
 
     def _check(self, checkpoint: Checkpoint) -> None:
-        """Refuse a checkpoint that is invalid, or ahead of its lines."""
+        """Refuse a checkpoint that is invalid or ahead of its lines."""
         card, run = checkpoint.card, self._run
         with refusing(f"cannot use {run.checkpoints.path(checkpoint.update)}", CheckpointError):
             convert(card, _Counts)
@@ -287,7 +287,7 @@ class Session:
             self._refuse_without_lines(run.episodes.path, checkpoint.update)
 
     def _refuse_without_lines(self, path: Path, update: int) -> None:
-        """Refuse a checkpoint whose lines are lost; and the run, if much would be lost with it."""
+        """Refuse a checkpoint whose lines are lost, or the run if this would lose much of it."""
         what = f"{path} ends before the checkpoint of update {update}"
         updates = self._run.checkpoints.updates()
         previous = max((earlier for earlier in updates if earlier < update), default=0)
@@ -306,7 +306,8 @@ class Session:
     def _score(self) -> tuple[float | None, str]:
         """The checkpoint's score, for `Checkpoints.find_best`, and where it comes from."""
         if self._evaluation is not None:
-            # The lower end of the interval, so that a few lucky games do not beat many good ones.
+            # The lower end of the interval is used, so that a few lucky games do not beat many good
+            # ones.
             return self._evaluation.ci95[0], "evaluation"
         progress = self.learner.progress
         is_known = len(progress.recent_returns) == RETURN_WINDOW

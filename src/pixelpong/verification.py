@@ -1,8 +1,8 @@
-"""Checks of two promises on this machine: the game is ALE's, and a seed always gives the same bits.
+"""Checks two promises on this machine: the game equals ALE's, and a seed gives the same bits.
 
-Frames are played in lock-step with ALE. Then one short run is trained in several ways, each time in
-a temporary directory. Its parameters, the optimizer's memory and the recorded lines, except for
-times, are compared.
+It plays frames in lock-step with ALE. Then it trains one short run in several ways, each time in a
+temporary directory, and compares the parameters, the optimizer's memory and the recorded lines,
+except for times.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng
 
-NUM_FRAMES = 2000  # frames compared with ALE, which takes a second
+NUM_FRAMES = 2000  # number of frames compared with ALE; it takes a second
 WORKER_COUNTS = (1, 2, 3)
 
 
@@ -60,7 +60,7 @@ def compare_with_ale(seed: int, frames: int = NUM_FRAMES) -> int | None:
 def load_game(
     name: str, tell: Callable[[str], None] = lambda line: None, *, allow_inexact: bool = False
 ) -> Game:
-    """Compile a game, after a line to `tell`, or take it from the cache."""
+    """Load a game from the cache, or compile it after passing a line to `tell`."""
     facts = cartridge(name, allow_inexact=allow_inexact)
     return Game(facts, read_rom(facts), tell=tell)
 
@@ -78,15 +78,15 @@ def compare_game(
 def compare_ways(
     config: Config, engines: list[str], should_stop: Callable[[], bool] = never
 ) -> Iterator[dict[str, Any]]:
-    """Train in every way; yield its name and hashes, and whether they equal those of the first.
+    """Train in every way; yield each way's name and hashes, and whether they equal the first's.
 
-    Each engine trains without a break, and then stopped and resumed at every update. `Interrupted`
-    is raised if `should_stop`, which is called several times a second, returns True.
+    Each engine trains once without a break, and once stopped and resumed at every update.
+    `should_stop` is called several times a second; if it returns True, `Interrupted` is raised.
     """
     updates, first_hashes = config.updates, None
     assert updates is not None
     for engine in engines:
-        ways = {}  # options of each part, by name
+        ways = {}  # by name, the options of each part of a way
         for workers in (1,) if engine == "serial" else WORKER_COUNTS:
             ways[number_of(workers, "worker")] = [{"engine": engine, "workers": workers}]
         parts = [{"engine": engine, "workers": 2, "updates": 1 + k} for k in range(updates)]
@@ -100,7 +100,7 @@ def compare_ways(
 def _train_in_parts(
     config: Config, parts: list[dict[str, Any]], should_stop: Callable[[], bool]
 ) -> dict[str, str]:
-    """Train in parts with changed options, each resumed from the previous; return the hashes."""
+    """Train in parts with changed options, resuming for each part; return the hashes."""
     with tempfile.TemporaryDirectory(prefix="pixelpong-verify-") as folder:
         path = Path(folder) / "run"
         for options in parts:

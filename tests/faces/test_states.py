@@ -88,7 +88,7 @@ def test_games_with_other_options_exchange_no_states():
         {"img_height": 50}, {"grayscale": False}, {"maxpool": False}, {"opponent": "club"},
         {"opponent": "self"}, {"autoreset_mode": "SameStep"}, {"render_mode": "rgb_array"},
     ):  # fmt: skip
-        with pytest.raises(ConfigError, match="of games with other options"):
+        with pytest.raises(ConfigError, match="belongs to games with other options"):
             pixelpong.make_vec(**base | options).restore_state(state)
     first, second = (pixelpong.make_vec(1, "field", opponent=it) for it in ("club", "strong"))
     first.reset(seed=0)
@@ -125,7 +125,7 @@ def test_a_state_may_be_repeated_and_any_console_is_safe():
 def test_a_state_of_another_number_of_games_is_refused_with_the_way_out():
     one, four = (pixelpong.make_vec(n, "field") for n in (1, 4))
     one.reset(seed=0)
-    with pytest.raises(ConfigError, match=r"is of 1 games, not of 4; repeat or select rows"):
+    with pytest.raises(ConfigError, match=r"has 1 game, not 4; repeat or select rows"):
         four.restore_state(one.clone_state())
 
 

@@ -219,7 +219,7 @@ def test_what_cannot_be_is_refused_in_a_sentence():
     envs = pixelpong.make_vec(2, "field", autoreset_mode="Disabled", max_num_frames_per_episode=4)
     with pytest.raises(ConfigError, match="call reset"):
         envs.step(np.array([0, 0]))
-    with pytest.raises(ConfigError, match="must begin all games"):
+    with pytest.raises(ConfigError, match="must start all games"):
         envs.reset(options={"reset_mask": np.array([True, False])})
     envs.reset(seed=np.int64(1))
     for actions in (np.array([0, 6]), np.array([0, -1]), np.zeros(3, int), np.zeros(2), [0, None]):

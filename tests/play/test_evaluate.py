@@ -105,7 +105,7 @@ def test_an_agent_plays_the_same_in_gymnasiums_own_environment_again(report, cal
     assert list(again.returns) == told["returns"]
     code, _, err = call(*words, "--sticky", "0")
     assert code == 2
-    assert "Games in Gymnasium take no options; leave out sticky." in err
+    assert "Gymnasium's game takes no options. Leave out sticky." in err
 
 
 def test_the_interval_leaves_out_two_and_a_half_per_cent_at_either_end():

@@ -1,1 +1,1 @@
-"""Agents: their files, the words that name them, their games and explanations of these."""
+"""Agents: their files, the words that name them, and their games with explanations."""

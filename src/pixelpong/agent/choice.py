@@ -25,9 +25,9 @@ PACKAGE = "package"  # used like a run's name, for the agents in the package
 class Agents:
     """The agents of a run, of the package or in a file."""
 
-    # By the agent's name, oldest first. Of an agent's files, the first undamaged one is read.
+    # The files of each agent by its name, oldest agent first. The first undamaged file is read.
     files: dict[str, list[Path]]
-    best: str | None  # the name of the best; None if there are no agents
+    best: str | None  # the name of the best agent; None if there are no agents
     path: Path | None = None  # the path of the run or file
     run: RunDirectory | None = None
 
@@ -35,9 +35,9 @@ class Agents:
     def of_run(cls, run: RunDirectory) -> Agents:
         """The agents of a run, named by their updates.
 
-        The best is the one with the best evaluation, by the lower end of the interval. If none has
-        been evaluated, it is the newest, because what an agent learned later counts for more than
-        what its predecessors scored in training.
+        The best agent is the one with the best evaluation, by the lower end of the interval. If no
+        agent has been evaluated, it is the newest one, because later learning counts for more than
+        the training returns of earlier agents.
         """
         updates, best = run.list_agents(), run.checkpoints.find_best()
         if best is None or not run.checkpoints.is_evaluated(best):
@@ -47,9 +47,9 @@ class Agents:
         return cls(files, None if best is None else str(best), run.path, run)
 
     def choose(self, which: str) -> str:
-        """The name of an agent here: `which` itself, or the update closest to that number.
+        """The name of one of these agents: `which` itself, or the update closest to that number.
 
-        If they differ, it prints a warning. ``"best"`` and ``"latest"`` are names too.
+        If they differ, it prints a warning. ``"best"`` and ``"latest"`` also work.
         """
         if which in self.files or which in ("best", "latest"):
             return which
@@ -70,8 +70,8 @@ class Agents:
     def load(self, which: str = "best") -> Agent:
         """Load an agent by a name or a number, see `choose`.
 
-        If a run's file is damaged, the other file of the same update is read. If that fails too,
-        the newest agent that can be read replaces the best or the latest. It prints a warning.
+        If a run's file is damaged, the other file of the same update is read. If that fails too, it
+        prints a warning, and the newest readable agent replaces the best or the latest.
         """
         which = self.choose(which)
         order = list(reversed(self.files))
@@ -88,7 +88,7 @@ class Agents:
             except CheckpointError as error:
                 if self.run is None or os.path.lexists(
                     path
-                ):  # not one that the run has just removed
+                ):  # ignores an agent that the run has just removed
                     problems.append(str(error))
                 continue
             if problems:
@@ -103,9 +103,9 @@ def find_agents(
     """Find the agent that a word names; return all agents of its run or package, and its name.
 
         agents/000120.safetensors   a file, of any origin
-        package, champion, club     an agent in the package; None means the same as ``package``
+        package, champion, club     an agent in the package; None stands for ``package``
         fast-001, latest            a run's agent `which`, see `Agents.choose`
-        fast-001@120                the run's agent of update 120, or the one closest to it
+        fast-001@120                the run's agent from update 120, or the closest one
 
     Files take precedence over the package: ``./club`` is a path. `others` are words that the caller
     also accepts; an error suggests them.
@@ -132,7 +132,7 @@ def find_agents(
 
 
 def settle_update(word: str, others: Iterable[str] = ()) -> str:
-    """Replace the update in an agent's name by the closest saved one: RUN@100 may become RUN@80."""
+    """Replace the update in an agent's name by the closest saved one, such as @100 by @80."""
     name, at, _ = word.rpartition("@")
     if not at or os.path.exists(word):
         return word
@@ -168,7 +168,7 @@ def keep_opponent(run: RunDirectory) -> Params | None:
 
     The first call copies them into the run, rounded. Later calls read the copy, because the
     original may change or be deleted. Each word has its own file, so a process that dies between
-    writing this file and the configuration does no harm.
+    writing this file and writing the configuration does no harm.
     """
     word = run.config.opponent
     if word in NO_AGENT:

@@ -1,10 +1,10 @@
-"""An agent and its file: a checkpoint, one saved during training, exported, or in the package.
+"""An agent and its file: a checkpoint, a file saved in training or exported, or a packaged one.
 
-All have one form. ``W1`` holds the rows of the first layer that are listed in ``rows`` [K]. The
-other rows are the initial ones, drawn as ``start`` says, or 0 if the card has no start. In a small
-file, ``W1`` holds the change of each row since the start, in multiples of the row's ``scale`` [K],
-as compressed bytes. The card holds the game, the shape and the agent's origin. A checkpoint has all
-of that and more.
+All these files have the same form. ``W1`` holds the rows of the first layer that are listed in
+``rows`` [K]. The other rows have their initial values, drawn as ``start`` says, or 0 if the card
+has no start. In a small file, ``W1`` holds the change of each row since the start, in multiples of
+the row's ``scale`` [K], as compressed bytes. The card holds the game, the shape and the agent's
+origin. A checkpoint contains all of this and more.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from pixelpong.run.arrays import (
 from pixelpong.run.files import read_file, write_whole
 from pixelpong.schema import Count, Meta, Positive, Return, convert, decode
 
-FILE_LIMIT = 56 << 20  # bytes of an untrusted file
-MAX_WEIGHTS = 24 << 20  # numbers in its first layer: the fast network with 209 hidden units
+FILE_LIMIT = 56 << 20  # size limit of an untrusted file in bytes
+MAX_WEIGHTS = 24 << 20  # limit on numbers in its first layer: the fast network with 209 units
 
-# The agents in the package, the strongest last: one run at four stages.
+# The agents in the package, strongest last; they come from four stages of one run.
 SHIPPED = ("beginner", "club", "strong", "champion")
 SHIPPED_FOLDER = Path(__file__).parent / "shipped"
 _SMALLEST = 6e-8  # the smallest step in float16
@@ -51,7 +51,7 @@ _SMALLEST = 6e-8  # the smallest step in float16
 
 @dataclass(frozen=True)
 class Start:
-    """What the initial parameters are drawn from: the seed of the run, and the attempt."""
+    """The source of the initial parameters: the run's seed and the attempt."""
 
     seed: Count
     attempt: Count = 1
@@ -59,7 +59,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Agent:
-    """A network, with its origin.
+    """A network and its origin.
 
     `about` is JSON: `Progress.line`, ``params_sha256`` of the trained parameters, ``is_rounded`` if
     `params` are rounded.
@@ -70,11 +70,11 @@ class Agent:
     protocol: Protocol  # the game it was trained to play
     about: dict[str, Any]
     start: Start | None = None  # None if it is unknown
-    run: str = ""  # the mark of its run while the run writes it, see `pixelpong.run.numbered`
+    run: str = ""  # the mark of its run, while the run writes it; see `pixelpong.run.numbered`
 
     @classmethod
     def of_training(cls, config: Config, params: Params, progress: Progress, run: str) -> Agent:
-        """The agent as it is now in a run that trains it."""
+        """The agent at its current state in a run that trains it."""
         about = progress.line() | {"params_sha256": fingerprint(params), "is_rounded": False}
         algorithm, protocol = config.algorithm, config.protocol
         start = Start(config.seed, progress.attempt)
@@ -82,7 +82,7 @@ class Agent:
 
     @classmethod
     def decode(cls, content: bytes, origin: object, *, is_of_run: bool = False) -> Agent:
-        """Decode an agent's file, which may have any size if it comes from a run."""
+        """Decode an agent's file; a file from a run may have any size."""
         with _refusing(origin):
             if len(content) > FILE_LIMIT and not is_of_run:
                 raise ValueError(f"it has more than {FILE_LIMIT} bytes")
@@ -124,7 +124,7 @@ class Agent:
         """Encode a small file: the changes of the first layer, rounded.
 
         Args:
-            rows: [K] of the first layer, ascending; by default those that are not 0.
+            rows: [K], rows of the first layer, ascending; by default those that are not 0.
             units: [K], the unit to which each row is rounded; by default a 127th of the row's
                 largest number.
         """
@@ -135,7 +135,7 @@ class Agent:
         changes = self.change_of(rows)
         if units is None:
             units = np.abs(changes).max(axis=1, initial=0) / LARGEST_BYTE
-        with np.errstate(over="ignore", invalid="ignore"):  # refused below
+        with np.errstate(over="ignore", invalid="ignore"):  # such numbers are refused below
             scale = np.maximum(units, _SMALLEST).astype(np.float16)
             others = {name: w.astype(np.float32) for name, w in self.params.items() if name != "W1"}
         if not all(np.isfinite(w).all() for w in (scale, *others.values())):
@@ -145,7 +145,7 @@ class Agent:
         return encode_arrays(arrays, self.card() | {"about": self.about | {"is_rounded": True}})
 
     def change_of(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
-        """The change of `rows` of the first layer since the start, or since 0: [K, N]."""
+        """The change of `rows` in the first layer since the start, or since 0: [K, N]."""
         W1 = self.params["W1"]
         initial = _initial_layer(self.algorithm, W1.shape[1], "float32", self.start)
         return np.asarray(as_matrix(W1)[rows].astype(np.float32) - as_matrix(initial)[rows])
@@ -168,7 +168,7 @@ def _refusing(origin: object) -> contextlib.AbstractContextManager[None]:
 
 @dataclass(frozen=True)
 class About:
-    """The facts about an agent that are displayed; its card may have more."""
+    """The displayed facts about an agent; its card may have more."""
 
     update: Count
     steps: Count = 0
@@ -178,10 +178,10 @@ class About:
 
 @dataclass(frozen=True)
 class _Card:
-    """The card of every agent's file, besides the `Protocol`."""
+    """The part of every agent's card besides the `Protocol`."""
 
     algorithm: Literal["reinforce", "ppo"]
-    shape: Annotated[tuple[Positive, ...], Meta(min_length=2)]  # shape of the first layer
+    shape: Annotated[tuple[Positive, ...], Meta(min_length=2)]  # the first layer's shape
     about: About
     start: Start | None = None
 
@@ -216,12 +216,12 @@ def _decode_small(arrays: Arrays, card: _Card) -> Params:
 
 
 def _zeros(arrays: Arrays, card: _Card) -> Params:
-    """Parameters of the network on the card, all 0."""
+    """All-zero parameters for the network that the card describes."""
     shapes, dtype = NETS[card.algorithm].shapes(card.hidden), arrays["W2"].dtype.name
     return {name: np.zeros(shape, dtype) for name, shape in shapes.items()}
 
 
-@functools.lru_cache(1)  # the agents of a run, and those in the package, have one start
+@functools.lru_cache(1)  # all agents of a run have the same start, as do those in the package
 def _initial_layer(algorithm: str, hidden: int, dtype: str, start: Start | None) -> NDArray[Any]:
     """The initial first layer; zeros if the start is unknown."""
     if start is None:
@@ -230,7 +230,7 @@ def _initial_layer(algorithm: str, hidden: int, dtype: str, start: Start | None)
 
 
 def _largest_file(path: Path) -> int:
-    """The most bytes that a file of a run has, by its card: also the optimizer's two moments."""
+    """The largest possible size of a run's file by its card, with the optimizer's two moments."""
     card = decode(read_card(path), _Card)
     if card.shape != NETS[card.algorithm].shapes(card.hidden)["W1"]:
         raise ValueError(f"its first layer is {card.shape}")
@@ -246,7 +246,7 @@ def read_about(path: Path) -> About:
 def is_due(update: int, every: int) -> bool:
     """Whether the agent is saved at this update: 0, 1, 2, 3, 4, 6, 8, 12, 16 … times `every`.
 
-    The agents are close together at first, when they learn most, and then further and further
+    Saved agents are close together at first, when they learn most, and then further and further
     apart: fourteen in a thousand updates. If `every` is 0, none is saved.
 
     >>> [update for update in range(130) if is_due(update, every=10)]
@@ -262,7 +262,7 @@ def is_due(update: int, every: int) -> bool:
 def encode_small(agent: Agent, arrays: Arrays, has_met_agents: bool) -> bytes:
     """Encode the small file that a run saves; `arrays` are the learner's state.
 
-    It has only the rows with the largest mean squares of the gradient, and half a byte per number.
+    It has only the rows whose gradients have the largest mean squares, and half a byte per number.
     That makes the agent weaker by a few tenths of a point at most (``docs/log.md``).
     """
     agent = dataclasses.replace(agent, start=None)
@@ -274,5 +274,5 @@ def encode_small(agent: Agent, arrays: Arrays, has_met_agents: bool) -> bytes:
 
 
 def load_shipped(name: str = SHIPPED[-1]) -> Agent:
-    """Load an agent of the package, one of `SHIPPED`."""
+    """Load an agent from the package, one of `SHIPPED`."""
     return Agent.read(SHIPPED_FOLDER / f"{name}.safetensors")

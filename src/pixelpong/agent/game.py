@@ -1,8 +1,8 @@
 """An agent's games: against the built-in opponent, or at one paddle of the two-player game.
 
 As in an evaluation, an agent draws random numbers at each decision: for the action, for the frame
-skip, and one per frame that says whether the previous move sticks. So seed and index determine a
-game, and no game needs to be recorded.
+skip, and one per frame that decides whether the previous move sticks. So the seed and the index
+determine a game, and no game needs to be recorded.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from pixelpong.seeding import make_rng
 
 @dataclass(frozen=True)
 class Moment:
-    """The screen at one step of a game, and what the agent does."""
+    """The screen at one step of a game and the agent's action."""
 
-    step: int  #: starting at 0; that of the last moment, after the end, is the number of steps
+    step: int  #: counted from 0; in the last moment, after the end, it is the number of steps
     screen: NDArray[np.uint8]  #: [210, 160], palette indices
     action: int | None  #: the agent's next action, in Gymnasium's numbers; None after the end
-    reward: float  #: of the previous step
-    points: tuple[int, int]  #: won by the opponent and by the agent so far
-    explanation: Explanation | None  #: if requested
+    reward: float  #: reward of the previous step
+    points: tuple[int, int]  #: points that the opponent and the agent have won so far
+    explanation: Explanation | None  #: None unless it was requested
 
     @property
     def frame(self) -> NDArray[np.uint8]:
@@ -46,8 +46,8 @@ def play_game(
 ) -> Iterator[Moment]:
     """Play a game of an evaluation with this seed, exactly as the evaluation would.
 
-    A game of T steps has T + 1 moments, the last after the end. Every `explains_every` steps, and
-    after the end, a moment has an explanation; by default none has.
+    A game of T steps has T + 1 moments; the last one is after the end. Every `explains_every` steps
+    and after the end, the moment has an explanation; 0 means no explanations.
     """
     controller = Controller(agent, make_rng(seed, "evaluate", 0, index), is_greedy=is_greedy)
     emulator = Emulator(agent.protocol)
@@ -65,7 +65,7 @@ def play_game(
 
 
 class Controller:
-    """An agent at a paddle; it decides every few frames, on the newest picture."""
+    """An agent at one paddle; every few frames it decides on the newest picture."""
 
     def __init__(
         self,
@@ -75,20 +75,20 @@ class Controller:
         is_left: bool = False,
         is_greedy: bool = True,
     ) -> None:
-        """Take a side for one game; on the left, the agent sees the field mirrored."""
+        """Play one side of a game; on the left, the agent sees the field mirrored."""
         self.network, self._protocol, self._rng = agent.make_network(), agent.protocol, rng
         self._is_left, self._is_greedy = is_left, is_greedy
         self._action = STAY
-        self._uniforms: list[float] = []  # for the next frames of a step
+        self._uniforms: list[float] = []  # random numbers for the remaining frames of a step
 
     def decide(self, screen: NDArray[np.uint8]) -> tuple[int, list[float]]:
-        """Return the action, and the numbers for the game's part of the step (`Emulator.step`)."""
+        """Return the action and the random numbers for the game (`Emulator.step`)."""
         uniform, *uniforms = self._rng.random(2 + self._protocol.max_frame_skip).tolist()
         view = mirror(screen) if self._is_left else screen
         return self.network.act(view, GREEDY if self._is_greedy else uniform), uniforms
 
     def move(self, game: Duel) -> Move:
-        """Return the move in the next frame; it decides anew after as many frames as in training.
+        """Return the move in the next frame; the agent decides as often as in training.
 
         The game must have the agent's `sticky` for its side.
         """

@@ -1,15 +1,15 @@
-"""The cartridge's side of the bus: ROM in banks, of which the processor sees four quarters of 1 kB.
+"""The cartridge's side of the bus: ROM in banks; the processor sees four quarters of 1 kB.
 
-The processor has 4 kB of addresses for a cartridge. Larger ones show a part of their ROM, and a
-read or write of certain addresses, whatever the value, shows another:
+The processor has 4 kB of addresses for a cartridge. Larger cartridges map a part of their ROM; a
+read or write at certain addresses, whatever the value, maps another part:
 
-    NONE     2 or 4 kB, all of it
-    WHOLE    F8, F6: banks of 4 kB, each with an address of its own
+    NONE     2 or 4 kB, all of it mapped
+    WHOLE    F8, F6: banks of 4 kB, each with its own address
     QUARTERS E0: 1 kB banks in the first three quarters, each with its own eight addresses
-    LINE     FE: the address's bit 13 chooses one of two
+    LINE     FE: bit 13 of the address chooses one of two banks
 
-Written in typed Python; the constants are those of a cartridge without banks, others have others.
-Source: how ALE plays them, by tests.
+Written in typed Python. The constants here are for a cartridge without banks; other cartridges
+replace them. Source: ALE's behaviour, measured by tests.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ NONE, WHOLE, QUARTERS, LINE = range(4)
 SCHEME = NONE
 ROM_SIZE = 2048
 HOTSPOT = 0x1000  # the first of the addresses that switch banks
-HAS_RAM = 0  # whether the first 256 addresses are 128 bytes of memory, to write and to read
+HAS_RAM = 0  # whether the first 256 addresses are memory: 128 to write to it, 128 to read it
 
 
 @inline
 def place_of(m: Machine, address: Int) -> Int:
-    """The place in the ROM that an address shows."""
+    """The offset in the ROM that an address maps to."""
     if SCHEME == NONE:
         return address & ROM_SIZE - 1
     if SCHEME == LINE:
@@ -35,7 +35,7 @@ def place_of(m: Machine, address: Int) -> Int:
 
 @inline
 def is_simple(address: Int) -> Int:
-    """Whether an address is ROM, and a read there does nothing else."""
+    """Whether an address is ROM without side effects of a read."""
     if address & 0x1000 == 0 or (HAS_RAM and address & 0xF00 == 0):
         return 0
     return address & 0xFFF < HOTSPOT
@@ -43,12 +43,12 @@ def is_simple(address: Int) -> Int:
 
 @inline
 def read_rom(m: Machine, address: Int) -> Int:
-    """Read the ROM."""
+    """Read a byte of the ROM."""
     return rom[place_of(m, address)]  # type: ignore[name-defined]
 
 
 def switch_bank(m: Machine, address: Int) -> None:
-    """Do what an access to an address means for the banks."""
+    """Switch the banks if an access to this address does so."""
     q = address & 0xFFF
     if SCHEME == WHOLE and q >= HOTSPOT and q < HOTSPOT + ROM_SIZE // 4096:
         for k in range(4):
@@ -66,7 +66,7 @@ def read_cartridge(m: Machine, address: Int) -> Int:
 
 
 def write_cartridge(m: Machine, address: Int, value: Int) -> None:
-    """Write a byte to the cartridge: to its memory, if it has any."""
+    """Write a byte to the cartridge's memory, if it has any."""
     if HAS_RAM and address & 0xF80 == 0:
         m.extra_ram[address & 127] = value
     switch_bank(m, address)

@@ -1,7 +1,7 @@
-"""A cartridge's program: the console, the interpreter, and what could be translated.
+"""A cartridge's program: the console, the interpreter, and the translated code.
 
-There are two forms. A cartridge with hints is one program, in which all that is short is inlined.
-Of the others, each is a small program, linked to one that serves for all.
+There are two forms. A cartridge with hints is one program, in which short functions are inlined.
+Any other cartridge is a small program, linked to a program that all of them share.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pixelpong.atari.translation import Translation
 CONSOLE = (drawing, tia, banks, console, past)
 EXPORTS = ("play_frames", "idle", "play")
 
-# What the console does not know of a cartridge when it is compiled alone.
+# The facts about a cartridge that are unknown when the console is compiled alone.
 _NUMBERS = (
     "SCHEME", "ROM_SIZE", "HOTSPOT", "HAS_RAM", "TOP", "ROWS", "MAX_LINES", "HAS_COMBS", "GUARD",
 )  # fmt: skip
@@ -30,7 +30,7 @@ _OUTSIDE = {**dict.fromkeys(_NUMBERS, INT), "rom": "i8", "ENTRY_PC": "i16"}
 def make_program(
     cartridge: Cartridge, rom: BankedRom, entries: Iterable[Spot], *, with_hints: bool = True
 ) -> Program:
-    """Make the program that plays a cartridge, as one."""
+    """Make a single program that plays a cartridge."""
     hints = cartridge.hints if with_hints else {}
     translation = Translation(rom, entries, hints)
     program = Program(cartridge.record, cartridge.all_constants(rom))
@@ -42,7 +42,7 @@ def make_program(
 
 
 def make_console() -> Program:
-    """Make the part that serves for all cartridges: the console and the interpreter."""
+    """Make the part that all cartridges share: the console and the interpreter."""
     program = Program(MACHINE, outside=_OUTSIDE, memory={"seen": 0}, is_linked=True)
     _declare(program)
     lower_modules(program, CONSOLE, outside=_OUTSIDE)
@@ -52,7 +52,7 @@ def make_console() -> Program:
 
 
 def make_game(cartridge: Cartridge, rom: BankedRom, entries: Iterable[Spot]) -> Program:
-    """Make the other part: a cartridge. Without entries, all of it is interpreted."""
+    """Make the part of one cartridge; without entries, all its code is interpreted."""
     program = Program(
         cartridge.record,
         cartridge.all_constants(rom),

@@ -1,9 +1,9 @@
-"""The cache folder: what takes time to make is kept for the next process.
+"""The cache folder, which keeps results that take time to make for the next process.
 
-Each file's name is derived from all that its content depends on, and a checksum is in front of the
-content: what is damaged, or another file under this name, is not read. A cache that cannot be
-written costs only time. Two processes that write at the same moment each write to a temporary file,
-which they then rename.
+Each file's name is derived from everything that its content depends on, and a checksum precedes the
+content. So a damaged file, or another file with this name, is not used. If the cache cannot be
+written, this costs only time. Each process writes to a temporary file, which it then renames, so
+several can write at the same time.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from pathlib import Path
 
 
 def cache_folder() -> Path | None:
-    """The folder: PIXELPONG_CACHE_DIR, or the user's cache folder.
+    """The cache folder: PIXELPONG_CACHE_DIR, or the user's cache folder.
 
-    None if the user has no home: code from a folder that others can write to must not be run.
+    None if the user has no home, because code from a folder that others can write to must not be
+    run.
     """
     folder = os.environ.get("PIXELPONG_CACHE_DIR")
     try:
@@ -37,9 +38,9 @@ def _users_cache() -> Path:
 
 
 def read_kept(path: Path) -> bytes | None:
-    """Read what is kept; None if there is nothing, it is damaged, or no regular file."""
+    """Read a file's content; None if it is missing, damaged, or not a regular file."""
     try:
-        if not path.is_file():  # a named pipe would be waited for
+        if not path.is_file():  # reading a named pipe would wait
             return None
         content = path.read_bytes()
     except OSError:
@@ -49,12 +50,12 @@ def read_kept(path: Path) -> bytes | None:
 
 
 def _seal(path: Path, content: bytes) -> bytes:
-    """The checksum in front; it includes the name, so another file's content does not pass."""
+    """Compute the checksum, which includes the name, so that another file's content fails."""
     return hashlib.sha256(path.name.encode() + content).digest()
 
 
 def keep(path: Path, content: bytes) -> None:
-    """Write a file completely or not at all; do nothing if it cannot be written."""
+    """Write a file completely or not at all; ignore a folder that cannot be written."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")

@@ -1,4 +1,4 @@
-"""The console around the TIA: the bus, memory and timer, the paddles, the start of a frame.
+"""The console around the TIA: the bus, the memory and timer, the paddles, the start of a frame.
 
 The processor sees 8 kB of addresses (13 lines of the bus). Three bits choose the chip:
 
@@ -8,12 +8,13 @@ The processor sees 8 kB of addresses (13 lines of the bus). Three bits choose th
     bits 7 and 9 set            timer and ports
 
 A paddle is a knob on a resistor. The program empties a capacitor, lets it charge through the
-resistor, and counts lines until it is charged. The farther the knob is turned, the longer it takes.
+resistor, and counts lines until it is charged. The farther the knob is turned, the longer this
+takes.
 
-`t` is the cycle since the start of the line in which the frame began, `bus` the last byte on the
-data bus. Not covered: keypads and light pens.
+`t` is the cycle since the start of the line in which the frame started; `bus` is the last byte on
+the data bus. Keypads and light pens are not covered.
 
-Written in typed Python. Sources: the data sheet of the 6532; for paddles ALE, compared by tests.
+Written in typed Python. Sources: the data sheet of the 6532; for paddles, ALE, compared by tests.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ from pixelpong.atari.registers import ALL_OBJECTS, CLOCKS, CTRLPF, STALE
 from pixelpong.atari.tia import charge_paddles, read_tia, write_tia
 from pixelpong.atari.typed import Int, Machine, copy, inline
 
-# For TIM1T, TIM8T, TIM64T, T1024T: the timer counts down once every 1 << shift cycles.
+# The shifts for TIM1T, TIM8T, TIM64T and T1024T: the timer counts down every 1 << shift cycles.
 _TIMER_SHIFTS = (0, 3, 6, 10)
-AMERICAN_LINES = 290  # of the longest frame
-_LONG_AGO = 100  # cycles after which it does not matter how long ago HMOVE was
+AMERICAN_LINES = 290  # number of lines in the longest frame
+_LONG_AGO = 100  # the time since HMOVE does not matter after this many cycles
 
 
 def read(m: Machine, t: Int, address: Int, bus: Int) -> Int:
@@ -71,7 +72,7 @@ def read_port(m: Machine, t: Int, address: Int) -> Int:
         return 0 if left >= 0 or m.timer_read else 0x80
     if left >= 0:
         return left & 0xFF
-    # It has run out: from then on it counts cycles, until a read lets it count as before.
+    # The timer has run out. Now it counts cycles, until a read makes it count as before.
     end = m.timer_set + (m.timer << shift)
     if end - past - 1 - m.timer_set <= -2 and m.timer_read == 0:
         m.timer_read = 1
@@ -82,7 +83,7 @@ def read_port(m: Machine, t: Int, address: Int) -> Int:
 
 
 def write(m: Machine, t: Int, address: Int, value: Int) -> Int:
-    """Write a byte and return the cycle after it, as `pixelpong.atari.tia.write_tia` does."""
+    """Write a byte and return the cycle after the write, like `pixelpong.atari.tia.write_tia`."""
     if address & 0x1000:
         write_cartridge(m, address, value)
         return t
@@ -96,7 +97,7 @@ def write(m: Machine, t: Int, address: Int, value: Int) -> Int:
 
 
 def write_port(m: Machine, t: Int, address: Int, value: Int) -> None:
-    """Set the timer, or the directions of the port's pins."""
+    """Set the timer or the directions of the port's pins."""
     if address & 0x14 == 0x14:
         m.timer = value
         m.timer_shift = _TIMER_SHIFTS[address & 3]
@@ -107,11 +108,11 @@ def write_port(m: Machine, t: Int, address: Int, value: Int) -> None:
         m.directions = value
 
 
-# Decimal arithmetic: bit 8 of a result is the carry, bit 9 the overflow.
+# Decimal arithmetic. Bit 8 of a result is the carry, bit 9 the overflow.
 
 
 def add_decimals(a: Int, r: Int, c: Int) -> Int:
-    """Add two numbers of two decimal digits, and a carry."""
+    """Add two numbers of two decimal digits and a carry."""
     w = (a >> 4) * 10 + (a & 15) + (r >> 4) * 10 + (r & 15) + c
     carry = w > 99
     w = w & 255
@@ -124,7 +125,7 @@ def subtract_decimals(a: Int, r: Int, c: Int) -> Int:
     w = (a >> 4) * 10 + (a & 15) - (r >> 4) * 10 - (r & 15) - 1 + c
     if w < 0:
         w += 100
-    if w < 0:  # of digits above 9: its byte is read as such digits
+    if w < 0:  # possible with digits above 9; the byte is read as such digits
         w = (w >> 4 & 15) * 10 + (w & 15)
     else:
         w = w % 100 // 10 << 4 | w % 10
@@ -133,19 +134,19 @@ def subtract_decimals(a: Int, r: Int, c: Int) -> Int:
 
 
 def rotate_decimals(a: Int, c: Int) -> Int:
-    """Rotate two digits to the right, through a carry, as ARR does: it corrects those above 4."""
+    """Rotate two digits to the right through a carry, like ARR, which corrects digits above 4."""
     w = a >> 1 | c << 7
     carry = (a >> 4) + (a >> 4 & 1) > 5
     low = w + 6 * ((a & 15) + (a & 1) > 5) & 15
     return w + 0x60 * carry & 0xF0 | low | carry << 8 | ((a ^ w) >> 6 & 1) << 9
 
 
-# The stack, which is a part of the first 256 bytes: memory, or below 0x80 the TIA.
+# The stack, which is part of the first 256 bytes: memory, or the TIA below 0x80.
 
 
 @inline
 def push(m: Machine, t: Int, s: Int, value: Int) -> Int:
-    """Push a byte; return the cycle after it."""
+    """Push a byte; return the cycle after the push."""
     if s & 0x80:
         m.ram[s & 127] = value
         return t
@@ -154,7 +155,7 @@ def push(m: Machine, t: Int, s: Int, value: Int) -> Int:
 
 @inline
 def pull_first(m: Machine, t: Int, s: Int, opcode: Int) -> Int:
-    """Pull an instruction's first byte, at `s`; the byte below it was read before."""
+    """Pull an instruction's first byte at `s`; the byte below it is read first."""
     if s & 0x80:
         return m.ram[s & 127]
     return read_tia(m, t, s, opcode if s else m.ram[127])
@@ -170,10 +171,10 @@ def pull(m: Machine, t: Int, s: Int, bus: Int) -> Int:
 
 @inline
 def wait_for_timer(m: Machine, t: Int, cycles: Int) -> Int:
-    """Skip the rounds of ``wait: LDA INTIM, BNE wait`` in which the timer is not yet 0.
+    """Skip the rounds of ``wait: LDA INTIM, BNE wait`` before the timer is 0.
 
     Each round only reads the timer, so the processor's state is the same in all of them. Returns
-    the cycle in which the round that reads 0 begins, or `t` if it is unknown.
+    the cycle in which the round that reads 0 starts, or `t` if it is unknown.
     """
     shift = m.timer_shift & 15
     zero = m.timer_set + 1 + (m.timer - 1 << shift)  # the first cycle that reads 0
@@ -199,7 +200,7 @@ def begin_frame(m: Machine) -> None:
 
 
 def finish_picture(m: Machine) -> None:
-    """Draw what is not drawn yet; below the end of a short frame, some pictures alone go on."""
+    """Draw the rest of the picture; only some pictures continue below a short frame's end."""
     bottom = CLOCKS * (TOP + ROWS)
     if HAS_PAST:
         bottom = min(m.draws_until, bottom)
@@ -233,15 +234,15 @@ def end_frame(m: Machine, t: Int) -> None:
         m.vsync_end = 0
     else:
         m.vsync_end -= lines
-        m.vsync_end -= m.vsync_end == 0  # which means something else
+        m.vsync_end -= m.vsync_end == 0  # because 0 means that VSYNC has not started
 
 
 def run_frame(m: Machine, counts: Int) -> None:
     """Play a frame; ``m.stop`` says why it ended.
 
-    What is translated runs, and the interpreter in between. ALE leaves a frame after so many
-    instructions. Only the interpreter counts them: if the frame is long, it stops with
-    `LONG_FRAME`, and must be played once more, from the state before, with `counts`.
+    Translated code runs, with the interpreter in between. ALE leaves a frame after a number of
+    instructions, which only the interpreter counts. So if the frame is long, it stops with
+    `LONG_FRAME` and must be played again from the previous state, with `counts`.
     """
     begin_frame(m)
     m.left = INSTRUCTIONS if counts else FAR

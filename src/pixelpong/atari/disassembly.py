@@ -1,12 +1,12 @@
-"""Finding the instructions of a cartridge: all that can be reached from some entries.
+"""Finding the instructions of a cartridge that can be reached from some entries.
 
 A cartridge mixes code and data, and nothing marks which is which. So the code is followed from its
-entries, through branches, jumps and calls. The code does not show where a jump through memory
-(``JMP (address)``) goes, nor, if the cartridge has banks, which of them a part of the addresses
-shows. What is not found here, the interpreter runs.
+entries, through branches, jumps and calls. The code does not tell where a jump through memory
+(``JMP (address)``) goes or, if the cartridge has banks, which of them is mapped. The interpreter
+runs the instructions that are not found here.
 
-An instruction is known by its spot: its place in the ROM, and the address at which it is seen
-there, which jumps and calls depend on.
+An instruction is identified by its spot: its offset in the ROM, and the address that it is mapped
+to, which jumps and calls depend on.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import NamedTuple
 from pixelpong.atari.banks import LINE, NONE, QUARTERS, WHOLE
 from pixelpong.atari.opcodes import LENGTHS, OPCODES, WRITES, Opcode
 
-Spot = tuple[int, int]  # place in the ROM, address
+Spot = tuple[int, int]  # offset in the ROM, address
 
 
 @dataclass(frozen=True)
 class BankedRom:
-    """A cartridge's ROM, and how its banks are switched."""
+    """A cartridge's ROM and the way its banks are switched."""
 
     content: bytes
     scheme: int = NONE
@@ -37,22 +37,22 @@ class BankedRom:
         return 0xFE0 if self.scheme == QUARTERS else 0x1000
 
     def bank_of(self, address: int) -> int | None:
-        """The bank to which an access to an address switches, if it does."""
+        """The bank that an access to an address switches to, if it switches."""
         bank = (address & 0xFFF) - self.hotspot
         is_switch = self.scheme == WHOLE and 0 <= bank < len(self.content) // 4096
         return bank if is_switch and address & 0x1000 else None
 
     def switches(self, address: int) -> bool:
-        """Whether an access to an address changes what other addresses show."""
+        """Whether an access to an address changes what other addresses map to."""
         is_quarter = self.scheme == QUARTERS and 0 <= (address & 0xFFF) - self.hotspot < 24
         return self.bank_of(address) is not None or (is_quarter and address & 0x1000 != 0)
 
     def is_memory(self, address: int) -> bool:
-        """Whether an address is memory in the cartridge."""
+        """Whether an address is in the cartridge's memory."""
         return self.has_ram and address & 0xF00 == 0
 
     def place_of(self, address: int, spot: Spot) -> int | None:
-        """The place that an address shows to code at a spot; None if that is not certain."""
+        """The ROM offset of an address, as seen by code at a spot; None if it is not certain."""
         place, pc = spot
         if address & 0x1000 == 0:
             return None
@@ -72,10 +72,10 @@ class Instruction(NamedTuple):
 
     spot: Spot
     opcode: Opcode
-    low: int  # the bytes that follow, or 0
+    low: int  # the first byte after the opcode, or 0
     high: int
-    after: int  # the address behind it
-    target: int | None  # the address that it jumps to, if the code shows it
+    after: int  # the address after the instruction
+    target: int | None  # the address that it jumps to, if the code tells
 
     @property
     def word(self) -> int:
@@ -84,32 +84,32 @@ class Instruction(NamedTuple):
 
     @property
     def pc(self) -> int:
-        """Its address."""
+        """The instruction's address."""
         return self.spot[1]
 
     @property
     def is_call(self) -> bool:
-        """Whether a return leads to the instruction behind it."""
+        """Whether a return leads to the next instruction."""
         return self.opcode.name in ("JSR", "BRK")
 
     @property
     def goes_on(self) -> bool:
-        """Whether the instruction behind it runs next."""
+        """Whether the next instruction in memory runs next."""
         return self.opcode.name not in ("JMP", "RTS", "RTI", "JSR", "BRK")
 
     @property
     def is_direct(self) -> bool:
-        """Whether its operand's address is in the code."""
+        """Whether the code contains the operand's address."""
         return self.opcode.mode in ("zp", "abs") and self.opcode.name not in ("JMP", "JSR")
 
 
 def read_vector(content: bytes, place: int) -> int:
-    """Read the address that a vector at the cartridge's end holds."""
+    """Read the address in a vector at the end of the cartridge."""
     return content[place] | content[place + 1] << 8
 
 
 def read_instruction(rom: BankedRom, spot: Spot) -> Instruction | None:
-    """Read the instruction at a spot; None if there is none that can be translated."""
+    """Read the instruction at a spot; None if it cannot be translated."""
     place, pc = spot
     opcode = OPCODES.get(rom.content[place])
     if opcode is None or pc & 0x1000 == 0 or rom.is_memory(pc):
@@ -121,7 +121,7 @@ def read_instruction(rom: BankedRom, spot: Spot) -> Instruction | None:
     if crosses or reaches_switch or (last ^ pc) & 0x1000 or place + length > len(rom.content):
         return None
     low, high = [*rom.content[place + 1 : place + length], 0, 0][:2]
-    length += opcode.name == "BRK"  # it skips a byte
+    length += opcode.name == "BRK"  # BRK skips a byte
     after, target = pc + length & 0xFFFF, None
     if opcode.mode == "rel":
         target = after + (low ^ 0x80) - 0x80 & 0xFFFF
@@ -135,7 +135,7 @@ def read_instruction(rom: BankedRom, spot: Spot) -> Instruction | None:
 def disassemble(
     rom: BankedRom, entries: Iterable[Spot]
 ) -> tuple[dict[Spot, Instruction], set[Spot]]:
-    """Find the instructions that can be reached, by spot, and the spots that returns lead to.
+    """Find the reachable instructions by their spots, and the spots that returns lead to.
 
     >>> content = bytes.fromhex("a207 ca d0fd").ljust(2048, b"\\2")
     >>> [each.opcode.name for each in disassemble(BankedRom(content), [(0, 0xF000)])[0].values()]
@@ -152,7 +152,7 @@ def disassemble(
         ways = [one.target] if one.target is not None else []
         bank = rom.bank_of(one.word) if one.is_direct else None
         is_end = one.opcode.name in WRITES and one.is_direct and one.word & 0x10BF == 0
-        if bank is not None:  # the code goes on in another bank
+        if bank is not None:  # the code continues in another bank
             jumps.add((bank * 4096 | one.after & 0xFFF, one.after))
             todo.append((bank * 4096 | one.after & 0xFFF, one.after))
         elif one.goes_on or one.is_call:
@@ -162,5 +162,5 @@ def disassemble(
             if place is not None:
                 todo.append((place, address))
                 if address == one.after and (is_end or one.is_call):
-                    jumps.add((place, address))  # a frame begins here, or a return leads here
+                    jumps.add((place, address))  # a frame starts here, or a return leads here
     return found, jumps & found.keys()

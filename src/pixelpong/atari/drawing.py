@@ -1,13 +1,13 @@
-"""Drawing lines into the picture or the field, and computing how each object looks in a line.
+"""Draws lines into the picture or the field, and computes each object's pixels in a line.
 
 Drawing is lazy. Before a write that changes something, `draw_to` draws everything up to the beam: a
-*band* of lines whose objects all stay the same. Each object's pixels in a line are one number of
-160 bits. So two objects collide where the bits of both are set, and a band of equal lines is drawn
-once and copied. If the picture is not needed, a band is only searched for collisions, which the
-program can read.
+*band* of lines in which all objects stay the same. Each object's pixels in a line form one 160-bit
+integer. So two objects collide where both have a bit set, and a band of equal lines is drawn once
+and copied. If the picture is not needed, a band is only searched for collisions, which the program
+can read.
 
-Without a picture much need not be drawn at all: a write draws only if it changes an object of a
-pair whose latch is not yet set (``m.cares``), and only pairs that overlap somewhere in the line
+Without a picture, most drawing is skipped: a write draws only if it changes an object in a pair
+whose latch is not yet set (``m.cares``), and only pairs that overlap somewhere in the line
 (``m.meets``) are searched. Written in typed Python.
 """
 
@@ -25,20 +25,20 @@ from pixelpong.atari.typed import Int, Machine, Wide, blend, copy, fill, inline,
 
 _LINE = (1 << WIDTH) - 1
 
-# By the low bits of NUSIZx: the columns of the copies of a player or missile; 255 means none.
+# For the low bits of NUSIZx, the columns of the copies of a player or missile; 255 means none.
 COPIES = (
     (0, 255, 255), (0, 16, 255), (0, 32, 255), (0, 16, 32),
     (0, 64, 255), (0, 255, 255), (0, 32, 64), (0, 255, 255),
 )  # fmt: skip
 
-# A byte with its bits reversed, and bytes whose bits are two or four pixels wide.
+# Each byte with its bits reversed, and each byte with bits two or four pixels wide.
 MIRRORED = tuple(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 _DOUBLED = tuple(sum(3 << 2 * b for b in range(8) if byte >> b & 1) for byte in range(256))
 _QUADRUPLED = tuple(sum(15 << 4 * b for b in range(8) if byte >> b & 1) for byte in range(256))
 
-# The order in which objects cover each other, by bits 1 ("score") and 2 ("front") of CTRLPF. As a
-# score, each half of the playfield is like a missile of its player; in the right half, its colour
-# is that of the objects which it covers.
+# The order in which objects cover each other, by bits 1 ("score") and 2 ("front") of CTRLPF. In
+# score mode, each half of the playfield is like a missile of its player; in the right half, it has
+# the colour of the objects that it covers.
 _IN_FRONT = (BALL, PLAYFIELD, PLAYER0, MISSILE0, PLAYER1, MISSILE1)
 FRONT_TO_BACK = (
     (PLAYER0, MISSILE0, PLAYER1, MISSILE1, BALL, PLAYFIELD),
@@ -60,7 +60,7 @@ COLLISION = tuple(
     )
     for a in range(6)
 )
-"""The bit of `collisions` that two objects set."""
+"""The bit in `collisions` that two objects set."""
 
 _PAIRS = {bit: pair for pair, bit in _LATCHES.items()}
 ALL_LATCHES = sum(1 << bit for bit in _PAIRS)
@@ -87,7 +87,7 @@ _LEFT_HALF = (1 << 80) - 1
 # Columns that a "star" moves to the left from one line to the next.
 _STAR_MOVES = (18, 33, 0, 17)
 
-FIRST_OWN_ROW = 0  # the first row of the picture that `draw_own` wants
+FIRST_OWN_ROW = 0  # the first row of the picture that `draw_own` needs
 
 
 # The pixels of each object.
@@ -95,12 +95,12 @@ FIRST_OWN_ROW = 0  # the first row of the picture that `draw_own` wants
 
 @inline
 def around(bits: Wide) -> Wide:
-    """Wrap pixels beyond the right edge around to the left."""
+    """Wrap pixels beyond the right edge around to the left edge."""
     return (bits | bits >> WIDTH) & _LINE
 
 
 def playfield_mask(m: Machine) -> Wide:
-    """The playfield: 20 bits of four pixels each, then the same again, plain or mirrored."""
+    """The playfield: 20 bits of four pixels each, then the same bits again, plain or mirrored."""
     left = m.tia[PF0] >> 4 | MIRRORED[m.tia[PF1]] << 4 | m.tia[PF2] << 12
     right = left
     if m.mirrors:
@@ -116,7 +116,7 @@ def playfield_mask(m: Machine) -> Wide:
 
 
 def player_or_missile_mask(m: Machine, o: Int) -> Wide:
-    """A player (eight pixels, maybe mirrored or wide) or a missile (a bar), up to three copies."""
+    """A player (eight pixels, maybe mirrored or wide) or missile (a bar), with up to 3 copies."""
     p = (o - PLAYER0) & 1
     size = m.tia[NUSIZ0 + p] & 7
     late = 0
@@ -147,7 +147,7 @@ def player_or_missile_mask(m: Machine, o: Int) -> Wide:
 
 
 def ball_mask(m: Machine) -> Wide:
-    """The ball: a bar."""
+    """The ball, which is a bar."""
     is_on = m.old_enabl if m.tia[VDELBL] else m.tia[ENABL]
     if is_on == 0:
         return wide(0)
@@ -156,7 +156,7 @@ def ball_mask(m: Machine) -> Wide:
 
 
 def refresh(m: Machine, which: Int) -> None:
-    """Update the masks of some dirty objects, and note which objects they meet."""
+    """Update the masks of some dirty objects, and record which objects they meet."""
     m.dirty &= ~which
     while which:
         o = lowest_bit(which)
@@ -183,7 +183,7 @@ def refresh(m: Machine, which: Int) -> None:
 
 @inline
 def objects_switched_on(m: Machine) -> Int:
-    """The objects that have any pixels, wherever they are."""
+    """The objects that have any pixels anywhere."""
     player0 = m.old_grp[0] if m.tia[VDELP0] else m.tia[GRP0]
     player1 = m.old_grp[1] if m.tia[VDELP1] else m.tia[GRP1]
     ball = m.old_enabl if m.tia[VDELBL] else m.tia[ENABL]
@@ -195,7 +195,7 @@ def objects_switched_on(m: Machine) -> Int:
 
 @inline
 def shows_playfield_alone(m: Machine) -> Int:
-    """Whether no other object can have a pixel, so that nothing can collide."""
+    """Whether only the playfield can have pixels, so that nothing can collide."""
     missile0 = 0 if m.tia[RESMP0] else m.tia[ENAM0]
     missile1 = 0 if m.tia[RESMP1] else m.tia[ENAM1]
     players = m.tia[GRP0] | m.tia[GRP1] | m.old_grp[0] | m.old_grp[1]
@@ -219,21 +219,21 @@ def objects_of(latches: Int) -> Int:
 
 @inline
 def draw_before(m: Machine, clock: Int, changes: Int) -> None:
-    """Draw up to a clock in which some objects change, if anything depends on it."""
+    """Draw up to a clock at which some objects change, if anything depends on it."""
     if m.draws or changes & m.cares:
         draw_to(m, clock)
 
 
 @inline
 def draw_to(m: Machine, clock: Int) -> None:
-    """Draw everything up to a colour clock that is not drawn yet, with the current registers."""
+    """Draw the missing part up to a colour clock, with the current registers."""
     if clock > m.drawn:
         draw_bands(m, clock)
 
 
 @inline
 def changes_between_lines(m: Machine) -> Int:
-    """Whether something that is drawn changes at the end of a line."""
+    """Whether a drawn object changes at the end of a line."""
     return m.hidden | m.stars | (m.mirrors ^ m.tia[CTRLPF] & 1)
 
 
@@ -250,7 +250,7 @@ def draw_bands(m: Machine, clock: Int) -> None:
 
 
 def draw_single_lines(m: Machine, begin: Int, end: Int) -> Int:
-    """Draw line by line; return the clock from which on nothing changes between two lines."""
+    """Draw line by line; return the clock after which nothing changes between lines."""
     while changes_between_lines(m) and begin < end:
         if begin % CLOCKS == 0 and begin != CLOCKS * TOP:
             end_line(m)
@@ -261,7 +261,7 @@ def draw_single_lines(m: Machine, begin: Int, end: Int) -> Int:
 
 
 def end_line(m: Machine) -> None:
-    """Do what happens only between two lines that are drawn."""
+    """Make the changes that happen only between two drawn lines."""
     if m.hidden:
         m.dirty |= 1 << PLAYER0 | 1 << PLAYER1
         m.hidden = 0
@@ -322,7 +322,7 @@ def draw_band(m: Machine, begin: Int, end: Int) -> None:
 
 
 def draw_lines(m: Machine, line: Int, x0: Int, x1: Int, count: Int, latches: Int) -> None:
-    """Draw a part of a line, or several equal whole lines; some latches may be set by it."""
+    """Draw a part of a line or several equal whole lines, which may set some latches."""
     if x1 <= x0:
         return
     if latches & ~m.collisions != 0 and m.tia[VBLANK] & 2 == 0:
@@ -336,11 +336,11 @@ def draw_lines(m: Machine, line: Int, x0: Int, x1: Int, count: Int, latches: Int
 
 
 def draw_own(m: Machine, row: Int, x0: Int, x1: Int, count: Int) -> None:
-    """Draw a part of some equal rows in a form of the cartridge's own, which replaces this."""
+    """Draw a part of equal rows in the cartridge's own form; a cartridge may replace this."""
 
 
 def find_collisions(m: Machine, where: Wide, latches: Int) -> None:
-    """Set those of the latches whose objects overlap in these columns."""
+    """Set those latches whose objects overlap in these columns."""
     while latches:
         k = lowest_bit(latches)
         latches &= latches - 1
@@ -351,7 +351,7 @@ def find_collisions(m: Machine, where: Wide, latches: Int) -> None:
 
 @inline
 def is_score(m: Machine) -> Int:
-    """Whether each half of the playfield has a player's colour: in front, only if it is alone."""
+    """Whether each half of the playfield has a player's colour; in front, only if it is alone."""
     control = m.tia[CTRLPF] & 6
     return control == 2 or (control == 6 and objects_switched_on(m) == 1 << PLAYFIELD)
 
@@ -369,7 +369,7 @@ def colour_of(m: Machine, o: Int, is_right: Int) -> Int:
 def paint(m: Machine, row: Int, x0: Int, x1: Int, count: Int) -> None:
     """Paint the objects into the picture from back to front, and copy equal rows.
 
-    An index whose lowest bit is set is a grey: a European television loses the colours then.
+    An index whose lowest bit is set is a grey, because a European television then loses colour.
     """
     at = row * WIDTH
     where = columns(x0, x1)

@@ -1,12 +1,12 @@
-"""Where a cartridge's code begins: found by playing it, and kept for the next process.
+"""Finds the entries of a cartridge's code by playing it, and keeps them for the next process.
 
 Jumps through memory and switched banks hide code from `pixelpong.atari.disassembly`. The
-interpreter notes where it is led to. So before a cartridge is translated for the first time, it is
-played in the interpreter for some seconds of its time. What that misses is interpreted, noted, and
-translated the next time, if it is met often.
+interpreter records where they lead. So before a cartridge is translated for the first time, the
+interpreter plays it for some seconds of game time. Code that this misses is interpreted, recorded
+and, if it runs often, translated the next time.
 
-A noted spot says only where a translation begins. What is translated is the ROM, so a wrong spot
-costs time, and never makes a wrong frame.
+A recorded spot says only where a translation starts. The translated code comes from the ROM, so a
+wrong spot costs time but never makes a wrong frame.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from pixelpong.atari.disassembly import BankedRom, Spot
 from pixelpong.atari.machine import DRAW_NOTHING, FRAME_DONE
 from pixelpong.atari.native import NativeCode
 
-_GAMES, _FRAMES, _HOLD = 4, 450, 9  # that are played; their frames, and those that inputs are held
+_GAMES, _FRAMES, _HOLD = 4, 450, 9  # games, frames per game, frames for which inputs are held
 _IDLE_FRAMES, _RESET_FRAMES = 60, 10
 _NO_SWITCH, _RESET = 0x3F, 0x3E
-# A joystick's middle and its eight directions, four bits each, 0 while pressed.
+# A joystick's middle and its eight directions, as four bits each; a bit is 0 while pressed.
 _DIRECTIONS = (15, 14, 13, 11, 7, 10, 6, 9, 5)
 _HIGHEST_OHM = 800_000
 
-_OFTEN = 10_000  # times in a process that unknown spots were met, which is worth compiling again
-_MOST_ROUNDS = 3  # of compiling again
+_OFTEN = 10_000  # meeting unknown spots this often in a process makes compiling again worthwhile
+_MOST_ROUNDS = 3  # most rounds of compiling again
 
 
 def explore(code: NativeCode, power_on: Callable[[], NDArray[np.void]], size: int) -> set[Spot]:
-    """Play a cartridge of a size with random inputs; return the spots that jumps led to.
+    """Play a cartridge of `size` bytes with random inputs; return the spots that jumps led to.
 
     `code` plays it without a translation. The same cartridge always gives the same spots.
     """
@@ -53,14 +53,14 @@ def explore(code: NativeCode, power_on: Callable[[], NDArray[np.void]], size: in
         machine["draws"], machine["swcha"] = DRAW_NOTHING, 0xFF
         goes_on = hold(machine, _NO_SWITCH, _IDLE_FRAMES) and hold(machine, _RESET, _RESET_FRAMES)
         for _ in range(_FRAMES // _HOLD):
-            if goes_on:  # if it meets what is not covered, that is all
+            if goes_on:  # something unsupported ends the game early
                 _press(machine, rng)
                 goes_on = hold(machine, _NO_SWITCH, _HOLD)
     return set(read_seen(code, size))
 
 
 def _press(machine: Any, rng: np.random.Generator) -> None:
-    """Press and turn whatever may be plugged in; a paddle's button is one of the directions."""
+    """Use every kind of controller; a paddle's button is one of the joystick's directions."""
     left, right = rng.choice(_DIRECTIONS, 2)
     machine["swcha"] = left << 4 | right
     machine["fire"] = rng.choice((0, 0x80), 2)
@@ -68,7 +68,7 @@ def _press(machine: Any, rng: np.random.Generator) -> None:
 
 
 def read_seen(code: NativeCode, size: int) -> dict[Spot, int]:
-    """The spots that the interpreter of a linked cartridge noted, and how often."""
+    """The spots that the interpreter of a linked cartridge recorded, and how often."""
     table = (ctypes.c_uint32 * size).from_address(code.address("atari.seen"))
     noted = np.array(table)
     return {
@@ -78,10 +78,10 @@ def read_seen(code: NativeCode, size: int) -> dict[Spot, int]:
 
 
 class Notes:
-    """The spots at which a cartridge's translation begins, kept in the cache folder."""
+    """The spots at which a cartridge's translation starts, stored in the cache folder."""
 
     def __init__(self, rom: BankedRom, key: bytes, folder: Path | None) -> None:
-        """Without a folder, nothing is kept."""
+        """Use a folder; without one, nothing is stored."""
         self._size = len(rom.content)
         name = hashlib.sha256(b"notes" + key).hexdigest()[:40]
         self._path = folder and folder / f"{name}.notes"
@@ -89,14 +89,14 @@ class Notes:
         self.spots: frozenset[Spot] = frozenset()
 
     def read(self) -> bool:
-        """Read what is kept, if anything is."""
+        """Read the stored spots, if there are any."""
         found = self._read()
         if found is not None:
             self._rounds, self.spots = found
         return found is not None
 
     def _read(self) -> tuple[int, frozenset[Spot]] | None:
-        """The rounds of compiling again, and the spots; None if that is not what the file has."""
+        """The rounds of compiling again and the spots; None if the file has something else."""
         content = self._path and read_kept(self._path)
         if not content or len(content) % 4:
             return None
@@ -107,15 +107,15 @@ class Notes:
         return rounds, spots
 
     def write(self, spots: Iterable[Spot], rounds: int = 0) -> None:
-        """Keep spots for the next process."""
+        """Store spots for the next process."""
         if self._path is not None:
             numbers = [rounds, *(place << 16 | pc for place, pc in sorted(spots))]
             keep(self._path, np.array(numbers, "<u4").tobytes())
 
     def keep(self, code: NativeCode, known: Iterable[Spot]) -> None:
-        """Keep what was met while playing, if it is worth compiling again; `known` is translated.
+        """Store newly met spots if compiling again is worthwhile; `known` spots are translated.
 
-        Several processes may do so at once: all that they met counts as one round.
+        Several processes may do this at once; all spots that they met count as one round.
         """
         seen = read_seen(code, self._size)
         new = seen.keys() - set(known)

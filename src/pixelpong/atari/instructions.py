@@ -1,11 +1,11 @@
-"""What each instruction of the processor does, as lines of typed Python.
+"""The effect of each processor instruction, as lines of typed Python.
 
-The interpreter and the translation use the same lines: there, an instruction's operand bytes are
-variables, here they are numbers.
+The interpreter and the translation use the same lines. In the interpreter, an instruction's operand
+bytes are variables; in the translation, they are numbers.
 
-Names in the lines: a x y s, the registers; n, whose bit 7 is the flag N; z, which is 0 if the flag
-Z is set; c v i d, 0 or 1; t, the cycle; pc, the address of the next instruction; q, an address;
-r, the operand; b e u w, intermediate values.
+Names in the lines: a x y s are the registers; bit 7 of n is the flag N; z is 0 if the flag Z is
+set; c v i d are flags, 0 or 1; t is the cycle; pc is the address of the next instruction; q is an
+address; r is the operand; b e u w are intermediate values.
 
 Time: an instruction reads and writes in its last cycle, as in ALE.
 """
@@ -16,7 +16,7 @@ from pixelpong.atari.opcodes import CHANGES, WRITES, Opcode
 
 VARIABLES = "q = b = r = w = e = u = 0"
 REGISTERS = ("a", "x", "y", "s")
-# The flags as one byte, as PHP pushes them.
+# The flags as one byte, in the form that PHP pushes.
 FLAGS = "(n & 128 | v << 6 | 0x30 | d << 3 | i << 2 | (z == 0) << 1 | c)"
 SET_FLAGS = (
     "n = {0}; z = {0} & 2 == 0; v = {0} >> 6 & 1; c = {0} & 1; i = {0} >> 2 & 1; d = {0} >> 3 & 1"
@@ -29,7 +29,7 @@ CONDITIONS = {
 
 _RESULT = "c = w >> 8 & 1; v = w >> 9; a = n = z = w & 255"
 _SUM = "w = a + r + c; v = ((a ^ w) & (r ^ w)) >> 7 & 1; c = w >> 8; a = n = z = w & 255"
-SUM, DIFFERENCE = _SUM, f"r = r ^ 255; {_SUM}"  # the same without decimals
+SUM, DIFFERENCE = _SUM, f"r = r ^ 255; {_SUM}"  # the operations without decimal mode
 _ADD = f"if d: w = add_decimals(a, r, c); {_RESULT}\nelse: {_SUM}"
 _SUBTRACT = f"if d: w = subtract_decimals(a, r, c); {_RESULT}\nelse: {DIFFERENCE}"
 _ROTATE = """r = a & r; n = z = r >> 1 | c << 7
@@ -38,7 +38,8 @@ else: w = n | (n >> 6 & 1) << 8 | ((n >> 6 ^ n >> 5) & 1) << 9
 a = w & 255; c = w >> 8 & 1; v = w >> 9"""
 _COMPARE = "c = w >= 0; n = z = w & 255"
 
-# What an instruction does to registers and flags; r is its operand, changed if it is written back.
+# The effect of an instruction on registers and flags. r is its operand, which changes if it is
+# written back.
 OPERATIONS = {
     "LDA": "a = n = z = r", "LDX": "x = n = z = r", "LDY": "y = n = z = r",
     "AND": "a = n = z = a & r", "ORA": "a = n = z = a | r", "EOR": "a = n = z = a ^ r",
@@ -70,12 +71,13 @@ OPERATIONS = {
     "LAS": "a = x = s = n = z = s & r", "SHS": "s = a & x",
 }  # fmt: skip
 
-# These take one more cycle if the index moves the address into the next page of 256 bytes.
+# These instructions take one more cycle if the index moves the address into the next page of 256
+# bytes.
 PAGE_COSTS = (
     "ADC", "SBC", "AND", "ORA", "EOR", "CMP", "LDA", "LDX", "LDY", "LAX", "NOP", "LAS",
 )  # fmt: skip
 
-# These write their registers' common bits with the address's high byte plus one.
+# These write the bits that their registers share with the address's high byte plus one.
 _HIGH_WRITES = {"SHA": "a & x", "SHS": "s", "SHX": "x", "SHY": "y"}
 
 _STOPS = "if m.stop: goto(out)"
@@ -101,7 +103,7 @@ _CALL = f"w = pc - 1 & 0xFFFF; {_push('w >> 8')}; {_push('w & 255')}"
 
 
 def jump_code(one: Opcode, low: str, high: str) -> str | None:
-    """The code of what moves pc or the stack; None for other instructions."""
+    """The code of an instruction that moves pc or the stack; None for other instructions."""
     target = f"pc = {low} | {high} << 8"
     match one.name, one.mode:
         case name, "rel":
@@ -136,7 +138,7 @@ def jump_code(one: Opcode, low: str, high: str) -> str | None:
 
 
 def address_code(one: Opcode, low: str, high: str) -> tuple[str, str]:
-    """The lines that set q to the operand's address, and the byte that is then on the bus."""
+    """The lines that set q to the operand's address, and the byte on the bus after them."""
     costs = one.name in PAGE_COSTS
     match one.mode:
         case "zp":
@@ -182,14 +184,14 @@ def write_code(mode: str, value: str) -> str:
 
 
 def stored_value(name: str) -> str:
-    """What an instruction that only writes writes."""
+    """The value that a write-only instruction writes."""
     if name in _HIGH_WRITES:
         return f"({_HIGH_WRITES[name]} & (q >> 8) + 1)"
     return "(a & x)" if name == "SAX" else name[2].lower()
 
 
 def instruction_code(one: Opcode, low: str, high: str) -> str:
-    """All that an instruction does; pc already is the address behind it (for BRK, its own)."""
+    """The code of an instruction; pc is already the next address (for BRK, its own address)."""
     lines = [f"t += {one.cycles}"]
     jump = jump_code(one, low, high)
     if jump is not None:

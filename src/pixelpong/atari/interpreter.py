@@ -1,12 +1,11 @@
-"""Running instructions one after the other, from anywhere: ``interpret(m)``.
+"""Runs instructions one after the other from any address: ``interpret(m)``.
 
-It plays what the translation has no code for: places that were not found ahead, code in memory,
-frames that are too long. It begins where ``m.pc`` is and leaves at the next place that is
-translated (`ENTRY_PC`), or when the frame ends. It contains nothing of any cartridge, so one serves
-for all.
+It plays what has no translation: code that was not found in advance, code in memory, and frames
+that are too long. It starts at ``m.pc`` and leaves at the next translated instruction (`ENTRY_PC`)
+or when the frame ends. It contains no cartridge's code, so all cartridges share one interpreter.
 
-It notes where it was led to (`seen`, by place in the ROM: the address, and in the upper bits how
-often), so that the translation can begin there the next time.
+It records where jumps led (`seen`, by offset in the ROM: the address, and in the upper bits how
+often), so that the translation can start there the next time.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from pixelpong.atari.machine import INSTRUCTIONS, LONG_FRAME, NOT_IMPLEMENTED, T
 from pixelpong.atari.opcodes import LENGTHS, OPCODES
 from pixelpong.atari.program import NOTHING, POINTER, Program
 
-MOST_TIMES = 0x7FFF  # that are counted
+MOST_TIMES = 0x7FFF  # the largest count
 
-_LONG = 76 * 400  # cycles of a frame after which its instructions are counted
+_LONG = 76 * 400  # a frame's instructions are counted after this many cycles
 _STOPS = {"unknown": NOT_IMPLEMENTED, "long": LONG_FRAME, "too_many": TOO_MANY}
 _LENGTH = tuple(LENGTHS[OPCODES[code].mode] if code in OPCODES else 0 for code in range(256))
 
@@ -40,15 +39,15 @@ else:
  if INSTRUCTION_LENGTH[op] > 2: o2 = read(m, t, pc + 2 & 0xFFFF, o1)
 """
 
-# Whether the translation may go on at pc, and to note that it cannot.
+# The condition under which the translation may continue at pc, and the code to record a spot.
 _IS_FREE = f"pc & 0x1000 and t <= GUARD and m.left > {INSTRUCTIONS}"
 _NOTE = f"seen[w] = min(seen[w] >> 16, {MOST_TIMES - 1}) + 1 << 16 | pc"
 
 
 def begin(program: Program, name: str, result: str = NOTHING) -> Lowering:
-    """Begin a function that runs instructions: the registers become variables."""
+    """Start a function that runs instructions, with the registers as variables."""
     program.declare(name, {"m": POINTER}, result)
-    # In one program with a translation that has all, it hardly runs: it is compiled in no time.
+    # Next to a complete translation in one program, it hardly ever runs, so it is not optimized.
     is_rare = name == "interpret" and not program.is_linked
     out = Lowering(program, name, "noinline optnone" if is_rare else "noinline")
     out.code(f"t = m.now; pc = m.pc; {VARIABLES}; p = m.p")
@@ -58,7 +57,7 @@ def begin(program: Program, name: str, result: str = NOTHING) -> Lowering:
 
 
 def end(out: Lowering, result: str = "") -> None:
-    """End such a function: the registers return to the record."""
+    """End such a function by writing the registers back to the record."""
     out.label("out")
     out.code(f"m.pc = pc; m.p = {FLAGS}; m.now = t")
     out.code("; ".join(f"m.{name} = {name}" for name in REGISTERS))
@@ -70,7 +69,7 @@ def end(out: Lowering, result: str = "") -> None:
 def add_interpreter(program: Program) -> None:
     """Add ``interpret(m)``.
 
-    The program has `ENTRY_PC`, by place in the ROM the pc of what is translated; `GUARD`, the cycle
+    The program has `ENTRY_PC`, the pc of translated code by offset in the ROM; `GUARD`, the cycle
     after which a frame is interpreted to its end; and `seen`.
     """
     program.add_names({"INSTRUCTION_LENGTH": _LENGTH})

@@ -37,7 +37,7 @@ ARITHMETIC: dict[type, tuple[str, Callable[[int, int], int]]] = {
     ast.LShift: ("shl", operator.lshift),
     ast.RShift: ("ashr", operator.rshift),
 }
-"""For each Python operator LLVM's instruction, and the function that folds constants."""
+"""For each Python operator, LLVM's instruction and the function that folds constants."""
 
 _COMPARISONS = {
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "slt", ast.LtE: "sle", ast.Gt: "sgt", ast.GtE: "sge",
@@ -59,7 +59,7 @@ class Expressions:
     # Lines.
 
     def _put(self, line: str) -> None:
-        if not self.is_closed:  # nothing after a jump is ever reached
+        if not self.is_closed:  # code after a jump is never reached
             self._lines.append(f"  {line}")
 
     def _new(self, text: str) -> str:
@@ -145,7 +145,7 @@ class Expressions:
     def _unary(self, op: ast.unaryop, value: Value) -> Value:
         if isinstance(op, ast.USub):
             return self._binary(ast.Sub, constant(0), value)
-        if value.kind == BOOL:  # Python will refuse it, too
+        if value.kind == BOOL:  # Python will refuse this too
             raise SyntaxError(f"{self._name}: ~ needs a number, not a comparison")
         return self._binary(ast.BitXor, value, Value(value.kind, -1))
 
@@ -166,7 +166,7 @@ class Expressions:
         return Value(BOOL, name)
 
     def _both(self, op: ast.boolop, values: list[str]) -> Value:
-        """``and`` and ``or`` as a value: all operands are computed, which costs nothing."""
+        """``and`` and ``or`` as a value; all operands are computed, which costs nothing."""
         instruction = "and" if isinstance(op, ast.And) else "or"
         first, *others = values
         for each in others:
@@ -181,7 +181,7 @@ class Expressions:
     # Memory.
 
     def _place(self, node: ast.expr) -> Value:
-        """Find the place of a field, or of an element of a field or table."""
+        """The location of a field, or of an element of a field or table."""
         indices: list[ast.expr] = []
         while isinstance(node, ast.Subscript):
             indices.insert(0, node.slice)
@@ -201,7 +201,7 @@ class Expressions:
         )
 
     def _field(self, machine: str, name: str, indices: list[ast.expr]) -> Value:
-        """Find a field of the record; 64-bit words are the parts of one wide number."""
+        """The location of a field in the record; 64-bit words are the parts of one wide number."""
         fields = self._program.machine.fields
         assert fields is not None
         assert name in fields, f"the machine has no {name}"

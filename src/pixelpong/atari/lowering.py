@@ -1,7 +1,7 @@
-"""Translating typed Python (`pixelpong.atari.typed`) to LLVM IR, the text that LLVM compiles.
+"""Translates typed Python (`pixelpong.atari.typed`) to LLVM IR, the text that LLVM compiles.
 
-No types need to be inferred: the types of parameters and results are in the source, a variable has
-the type of its first value, and a field's type is in the record. So one walk over a function's
+No types need to be inferred: the source has the types of parameters and results, a variable has the
+type of its first value, and the record has the types of fields. So one walk over a function's
 syntax tree translates it, with a few lines of IR for each node. Local variables live in memory
 (``alloca``); LLVM's optimizer moves them to registers. Anything that is not part of the language
 raises a `SyntaxError` that quotes it.
@@ -37,8 +37,8 @@ def lower_modules(
 ) -> None:
     """Add the functions and constants of modules; `exports` can be called from outside.
 
-    A function of a later module replaces one of an earlier module that has its name. Names in
-    `outside` are not the modules', but another program's.
+    A function in a later module replaces a function with the same name in an earlier module.
+    Another program defines the names in `outside`.
     """
     functions: dict[str, FunctionType] = {}
     program.exports.update(exports)
@@ -69,12 +69,12 @@ def lower_modules(
 
 @functools.lru_cache(4096)
 def _parse(source: str) -> list[ast.stmt]:
-    """Parse statements; a cartridge has the same instructions many times."""
+    """Parse statements, with a cache because a cartridge repeats instructions many times."""
     return ast.parse(source).body
 
 
 class Lowering(ir.Expressions):
-    """Translates one function to IR; `label` and `goto` join parts made piece by piece."""
+    """Translates one function to IR; `label` and `goto` join its parts."""
 
     def __init__(self, program: Program, name: str, attribute: str = "") -> None:
         super().__init__(program, name)
@@ -92,7 +92,7 @@ class Lowering(ir.Expressions):
     # Lines and blocks.
 
     def code(self, source: str) -> None:
-        """Add statements given as text."""
+        """Add statements from text."""
         self.body(_parse(source))
 
     def body(self, statements: Sequence[ast.stmt]) -> None:
@@ -101,7 +101,7 @@ class Lowering(ir.Expressions):
             self._statement(each)
 
     def label(self, name: str) -> None:
-        """Begin a block that a jump can reach."""
+        """Start a block that a jump can reach."""
         if not self.is_closed:
             self._lines.append(f"  br label %{name}")
         self.is_closed = False
@@ -112,7 +112,7 @@ class Lowering(ir.Expressions):
         self._end(f"br label %{name}")
 
     def switch(self, variable: str, cases: dict[int, str], otherwise: str) -> None:
-        """Jump to the label that belongs to the variable's value."""
+        """Jump to the label for the variable's value."""
         value = self._to(INT, self._get_variable(variable))
         listed = " ".join(f"{INT} {number}, label %{label}" for number, label in cases.items())
         self._end(f"switch {INT} {value}, label %{otherwise} [{listed}]")
@@ -164,7 +164,7 @@ class Lowering(ir.Expressions):
                 self._store(self._place(target), value)
 
     def _change(self, target: ast.expr, op: type, value: ast.expr) -> None:
-        """Translate ``target op= value``; the target's place is computed once."""
+        """Translate ``target op= value``; the target's location is computed once."""
         if isinstance(target, ast.Name):
             old = self._value(target)
             self._assign([target], self._binary(op, old, self._value(value)))

@@ -1,7 +1,7 @@
-"""Compiling LLVM IR to functions, and keeping the machine code for the next process.
+"""Compiles LLVM IR to functions, and keeps the machine code for the next process.
 
 LLVM comes with numba, as llvmlite, so the user needs no compiler. The code is specific to the
-processor, and is kept in the cache folder (`pixelpong.atari.cache`). Neither compiling nor calling
+processor and is kept in the cache folder (`pixelpong.atari.cache`). Neither compiling nor calling
 holds Python's lock.
 """
 
@@ -21,8 +21,8 @@ from pixelpong.atari.cache import cache_folder, keep, read_kept
 
 # LLVM's optimization level for the machine code.
 CODE_LEVEL = 2
-# The passes over the IR without which code is slow. All those of LLVM's level 1 take five times as
-# long, and no cartridge gets faster.
+# The passes over the IR without which code is slow. All passes of LLVM's level 1 take five times as
+# long and make no cartridge faster.
 PASSES = (
     "always_inliner",
     "sroa",
@@ -33,17 +33,18 @@ PASSES = (
     "dead_store_elimination",
 )
 
-# One thread at a time: the second one then finds the code in the cache, LLVM's linking is not
-# thread-safe, and neither is CPython 3.11's parser ("AST constructor recursion depth mismatch").
+# Held by one thread at a time. The second thread then finds the code in the cache. Besides, neither
+# LLVM's linker nor CPython 3.11's parser is thread-safe ("AST constructor recursion depth
+# mismatch").
 _making = threading.Lock()
 
 
 class Source(NamedTuple):
-    """A module, which is compiled if it is not in the cache."""
+    """A module that is compiled if it is not in the cache."""
 
     key: bytes  # identifies everything that the IR depends on
     make_ir: Callable[[], str]
-    # LLVM's level for the IR; at 0 only PASSES run. Loops over arrays need more, cartridges do not.
+    # LLVM's level for the IR; at 0, only PASSES run. Array loops need more, cartridges do not.
     level: int = 0
 
 
@@ -51,7 +52,7 @@ class NativeCode:
     """Functions in machine code; their addresses are valid as long as this object lives.
 
     Attributes:
-        was_kept: all of the code came from the cache.
+        was_kept: whether all code came from the cache.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class NativeCode:
         folder: Path | None = None,
         before_compiling: Callable[[], None] = lambda: None,
     ) -> None:
-        """Take the machine code of modules from the cache or compile it, and link them."""
+        """Load the machine code of modules from the cache or compile it, and link them."""
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         compiler = _Compiler()
@@ -89,7 +90,7 @@ class NativeCode:
         return found
 
     def function(self, name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
-        """An exported function for Python to call; other threads can run during a call."""
+        """An exported function that Python can call; other threads can run during a call."""
         function = ctypes.CFUNCTYPE(result, *arguments)(self.address(name))
         function.code = self  # type: ignore[attr-defined]  # keeps the code alive
         return function
@@ -107,7 +108,7 @@ class _Compiler:
         )
 
     def name_of(self, source: Source) -> str:
-        """A name derived from all that the machine code depends on."""
+        """A name derived from everything that the machine code depends on."""
         parts = (source.key.hex(), llvmlite.__version__, self.triple, self._processor)
         text = "\n".join((*parts, self._features, f"{source.level} {CODE_LEVEL}", *PASSES))
         return hashlib.sha256(text.encode()).hexdigest()[:40]

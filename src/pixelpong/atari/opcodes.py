@@ -1,12 +1,12 @@
-"""The instructions of the processor, a 6507, which is a 6502 with fewer pins.
+"""The instructions of the processor, the 6507, which is a 6502 with fewer pins.
 
-It has three registers of eight bits (A, X, Y), a stack pointer, a program counter, and flags: N
-(negative), V (overflow), Z (zero), C (carry), I and D. An instruction is one byte, the opcode, and
-up to two more; its addressing mode says how these give the operand.
+It has three 8-bit registers (A, X, Y), a stack pointer, a program counter, and flags: N (negative),
+V (overflow), Z (zero), C (carry), I and D. An instruction is one byte, the opcode, and up to two
+more bytes; its addressing mode says how they give the operand.
 
-Most undocumented instructions do what two documented ones do. Twelve opcodes are none: they halt
-the processor for ever (02, 12 … 72, 92, B2, D2, F2).
-Source: MCS6500 Family Programming Manual (MOS, 1976); for the undocumented ones ALE, measured
+Most undocumented instructions combine two documented ones. Twelve opcodes are not instructions:
+they halt the processor for ever (02, 12 … 72, 92, B2, D2, F2). Source: MCS6500 Family Programming
+Manual (MOS, 1976); the undocumented instructions were measured on ALE
 (``tests/atari/test_rules_measured.py``).
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-# Bytes of an instruction, by addressing mode.
+# The length of an instruction in bytes, by addressing mode.
 LENGTHS = {
     "imp": 1,  # no operand
     "acc": 1,  # the operand is A
@@ -22,16 +22,16 @@ LENGTHS = {
     "zp": 2,  # the operand's address, in the first 256 bytes, is the byte that follows
     "zpx": 2,  # the same, plus X
     "zpy": 2,  # the same, plus Y
-    "izx": 2,  # the byte that follows, plus X, is where the operand's address is stored
-    "izy": 2,  # the byte that follows is where the address is stored, to which Y is added
+    "izx": 2,  # the operand's address is stored at the byte that follows plus X
+    "izy": 2,  # the operand's address is stored at the byte that follows; Y is added to it
     "rel": 2,  # a branch by a number of bytes
     "abs": 3,  # the operand's address is the two bytes that follow
     "abx": 3,  # the same, plus X
     "aby": 3,  # the same, plus Y
-    "ind": 3,  # a jump to the address that is stored there
+    "ind": 3,  # a jump to the address stored at the two bytes that follow
 }
 
-# Cycles by mode, for instructions that read, write, or read and write back.
+# The cycles by mode, for instructions that read, write, or read and write back.
 _READS = {"imm": 2, "zp": 3, "zpx": 4, "zpy": 4, "abs": 4, "abx": 4, "aby": 4, "izx": 6, "izy": 5}
 _WRITES = {"zp": 3, "zpx": 4, "zpy": 4, "abs": 4, "abx": 5, "aby": 5, "izx": 6, "izy": 6}
 _CHANGES = {"acc": 2, "zp": 5, "zpx": 6, "abs": 6, "abx": 7}
@@ -97,14 +97,14 @@ SHY abx 9C 5
 """
 
 WRITES = ("STA", "STX", "STY", "SAX", "SHA", "SHS", "SHX", "SHY")  # these only write
-# These read and write back.
+# These instructions read and write back.
 CHANGES = (
     "ASL", "DEC", "INC", "LSR", "ROL", "ROR", "DCP", "ISB", "SLO", "RLA", "SRE", "RRA",
 )  # fmt: skip
 
 
 class Opcode(NamedTuple):
-    """The meaning of an opcode; the cycles leave out those for crossed pages and taken branches."""
+    """The meaning of an opcode; crossed pages and taken branches take more than its `cycles`."""
 
     name: str
     mode: str

@@ -1,14 +1,14 @@
-"""What a picture shows of older frames: ``play_frame(m, counts)``.
+"""The parts of older frames that a picture shows: ``play_frame(m, counts)``.
 
-ALE draws into two pictures by turns. So where a frame ends early, or is left in the middle, its
-picture shows what is still there: the frame before the last one, in its lower rows maybe an older
-one, and at first black. That is rare, so nothing is drawn for it. The record keeps how the frames
-began of which the two pictures are made, and up to where they drew. If a picture is wanted, and its
-frame has not drawn all of it, they are played once more.
+ALE draws into two pictures in turn. So if a frame ends early or is left in the middle, the rest of
+its picture shows older content: the frame before the last one, perhaps an even older one in the
+lower rows, and black at first. This is rare, so nothing is drawn for it. Instead, the record keeps
+the initial states of the frames that the two pictures are made of, and how far they drew. If a
+picture is needed and its frame has not drawn all of it, these frames are played again.
 
-A frame that drew the whole picture is all that must be kept of it. If one is made of more than
-`MOST_OLDER` frames, it stops with `TOO_OLD`. A cartridge with functions of its own draws in its own
-form, and keeps nothing. Written in typed Python. Source: measured on ALE (``docs/emulator.md``).
+If a frame drew the whole picture, only that frame must be kept. A picture made of more than
+`MOST_OLDER` frames stops with `TOO_OLD`. A cartridge with its own functions draws in its own form
+and keeps nothing. Written in typed Python. Source: measured on ALE (``docs/emulator.md``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pixelpong.atari.typed import Int, Machine, copy, fill
 
 
 def play_frame(m: Machine, counts: Int) -> None:
-    """Play a frame as `run_frame` does; its picture also shows what ALE's does of older frames."""
+    """Play a frame like `run_frame`; the picture also shows the same older frames as ALE's."""
     if HAS_PAST == 0:
         run_frame(m, counts)
         return
@@ -47,7 +47,8 @@ def play_frame(m: Machine, counts: Int) -> None:
         copy(m, THIS_BEGINNING, 0, BEGINNING_SIZE)
     run_frame(m, counts)
     if m.stop == FRAME_DONE:
-        # When ALE leaves a frame, all rows are over, but they are only drawn if the TIA is used.
+        # When ALE leaves a frame, the beam has passed all rows, but ALE draws them only up to the
+        # last use of the TIA.
         end = min(m.touched if m.begun else 3 * m.now, CLOCKS * (TOP + ROWS))
         if end > CLOCKS * TOP:
             keep_beginning(m, end)
@@ -56,7 +57,7 @@ def play_frame(m: Machine, counts: Int) -> None:
 
 
 def keep_beginning(m: Machine, end: Int) -> None:
-    """Keep how this frame began, which drew up to `end`; forget those of which nothing is left."""
+    """Keep the initial state of this frame, which drew up to `end`; drop overdrawn frames."""
     first = m.side * MOST_OLDER
     count = min(m.older[m.side], MOST_OLDER + 1)
     if end == CLOCKS * (TOP + ROWS):
@@ -71,11 +72,11 @@ def keep_beginning(m: Machine, end: Int) -> None:
 
 
 def complete_picture(m: Machine, end: Int, is_in_parts: Int) -> None:
-    """Draw the frames of which a picture is made one over the other, from the oldest on."""
+    """Draw the frames that a picture is made of over each other, starting with the oldest."""
     count = m.older[m.side]
     if count > MOST_OLDER:
         m.stop = TOO_OLD
-    elif count == 1 and end > CLOCKS * TOP and is_in_parts == 0:  # it alone, and it is drawn
+    elif count == 1 and end > CLOCKS * TOP and is_in_parts == 0:  # a single frame, already drawn
         row = end // CLOCKS - TOP
         at = row * WIDTH + max(end % CLOCKS - BLANK_CLOCKS, 0)
         fill(m.picture, at, m.shades[0], ROWS * WIDTH - at)

@@ -1,6 +1,6 @@
-"""A program of typed Python as LLVM IR: its functions, its constants and tables, what it shares.
+"""A program of typed Python as LLVM IR: its functions, constants, tables and shared names.
 
-Programs can be linked: then one has tables and functions that another uses.
+Programs can be linked; then one defines tables and functions that another uses.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pixelpong.atari.typed import WIDE_BITS
 
 INT, WIDE, BOOL, POINTER, NOTHING = "i32", f"i{WIDE_BITS}", "i1", "ptr", "void"
 
-# By annotation.
+# The IR type of each annotation.
 TYPES = {"Int": INT, "Wide": WIDE, "Machine": POINTER, "Bytes": POINTER, "None": NOTHING}
 
 _DECLARATIONS = f"""
@@ -28,7 +28,7 @@ declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 
 
 def _make_blend() -> str:
-    """The function behind `blend`: three vectors, each a choice between old bytes and the new."""
+    """The function behind `blend`: three vectors that select between old bytes and the new one."""
     lines = [f"define internal void @blend(ptr %row, {WIDE} %mask, i8 %byte) nounwind {{"]
     for k, n in ((0, 64), (64, 64), (128, 32)):
         kind = f"<{n} x i8>"
@@ -45,11 +45,11 @@ def _make_blend() -> str:
 
 
 class Value(NamedTuple):
-    """A value, or a place in memory: its type, and its name, number or address."""
+    """A value or a location in memory: its type, and its name, number or address."""
 
     kind: str
     name: str | int  # an int if it is known at compile time
-    is_signed: bool = False  # for a place
+    is_signed: bool = False  # whether a location holds signed numbers
 
 
 def constant(number: int) -> Value:
@@ -63,18 +63,18 @@ class Program:
 
     machine: np.dtype[Any]  # the record that ``m.name`` refers to
     given: dict[str, int] = field(default_factory=dict)  # constants that differ from the source's
-    # What another program defines, which is linked to this one: constants and tables by name, with
-    # the type of an element; and whether that has the functions too, but for those to inline.
+    # Names that a linked program defines: constants and tables, with the type of an element; and
+    # whether it also defines the functions, except those to inline.
     outside: dict[str, str] = field(default_factory=dict)
     is_linked: bool = False
     has_functions: bool = True
-    # Tables of 32-bit numbers that code changes, with their length, or 0 if another program has it.
+    # Tables of 32-bit numbers that code changes, by length; 0 if another program defines them.
     memory: dict[str, int] = field(default_factory=dict)
     names: dict[str, Any] = field(default_factory=dict)  # constants and tables of the source
-    # For each function its parameters by name, with their types, and the type of the result.
+    # For each function, the types of its parameters by name, and the type of the result.
     signatures: dict[str, tuple[dict[str, str], str]] = field(default_factory=dict)
-    exports: set[str] = field(default_factory=set)  # functions to call from outside, by their name
-    functions: list[str] = field(default_factory=list)  # as IR
+    exports: set[str] = field(default_factory=set)  # names of functions that others may call
+    functions: list[str] = field(default_factory=list)  # the functions as IR
     _tables: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -85,7 +85,7 @@ class Program:
         self.signatures[name] = parameters, result
 
     def add_names(self, names: dict[str, Any]) -> None:
-        """Add constants and tables; a name means the same in all modules, unless it is given."""
+        """Add constants and tables; unless given, a name has the same value in all modules."""
         for name, value in names.items():
             if isinstance(value, int | tuple) and name not in self.given:
                 assert self.names.setdefault(name, value) == value, f"two constants {name}"
@@ -119,7 +119,7 @@ class Program:
         return kind, row
 
     def symbol(self, name: str) -> str:
-        """The name of a function or table in IR; what is linked must not be called as in C."""
+        """The name of a function or table in IR; linked names must not be those of C functions."""
         shared = (self.signatures, self.outside, self.memory)
         is_shared = self.is_linked and any(name in each for each in shared)
         is_shared = is_shared and name not in self.exports

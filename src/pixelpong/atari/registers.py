@@ -1,4 +1,4 @@
-"""The TIA's registers and objects by name, and what a write to each may change.
+"""The TIA's registers and objects by name, and the effects of writes to them.
 
 Source: the TIA's hardware manual ("Stella Programmer's Guide", Steve Wright 1979); the delays were
 measured on ALE (``docs/emulator.md``).
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pixelpong.atari.typed import make_table
 
-# Registers, by address (of those for sound, only the first and the last).
+# The addresses of registers (only the first and the last of the sound registers).
 VSYNC, VBLANK, WSYNC, RSYNC, NUSIZ0, NUSIZ1 = 0x00, 0x01, 0x02, 0x03, 0x04, 0x05
 COLUP0, COLUP1, COLUPF, COLUBK, CTRLPF, REFP0 = 0x06, 0x07, 0x08, 0x09, 0x0A, 0x0B
 PF0, PF1, PF2, RESP0, RESP1, RESBL = 0x0D, 0x0E, 0x0F, 0x10, 0x11, 0x14
@@ -16,15 +16,15 @@ AUDC0, AUDV1, GRP0, GRP1, ENAM0, ENAM1, ENABL = 0x15, 0x1A, 0x1B, 0x1C, 0x1D, 0x
 HMP0, HMBL, VDELP0, VDELP1, VDELBL, RESMP0, RESMP1 = 0x20, 0x24, 0x25, 0x26, 0x27, 0x28, 0x29
 HMOVE, HMCLR, CXCLR = 0x2A, 0x2B, 0x2C
 
-# The objects, as bits of `objects` and `dirty`.
+# The objects, which are bit numbers in `objects` and `dirty`.
 PLAYFIELD, PLAYER0, PLAYER1, MISSILE0, MISSILE1, BALL = 0, 1, 2, 3, 4, 5
 ALL_OBJECTS = 0b111111
-STALE = 1 << 6  # of `dirty`: it must be asked again which objects have any pixels
+STALE = 1 << 6  # a bit of `dirty`: `on` must be computed again
 
-CLOCKS = 228  # colour clocks of a line
-BLANK_CLOCKS = 68  # of a line, before its first pixel
+CLOCKS = 228  # colour clocks in a line
+BLANK_CLOCKS = 68  # colour clocks before the first pixel of a line
 
-# The bits of a register that have a meaning.
+# The meaningful bits of each register.
 MEANING = make_table(
     64, 0xFF,
     {
@@ -34,7 +34,7 @@ MEANING = make_table(
     },
 )  # fmt: skip
 
-# Registers to which a value can be written again without any effect.
+# Registers in which writing the same value again has no effect.
 IS_PLAIN = make_table(
     64, 0,
     dict.fromkeys(
@@ -60,7 +60,7 @@ CHANGES_OBJECTS = make_table(
     },
 )  # fmt: skip
 
-# Clocks until a write to a register takes effect; for PF0, PF1, PF2 by the cycle's low bits.
+# The clocks until a write takes effect; for PF0, PF1 and PF2, they depend on the cycle's low bits.
 DELAY = make_table(
     64, 0,
     {

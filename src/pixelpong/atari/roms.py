@@ -1,7 +1,7 @@
-"""Reading a cartridge's ROM, and checking that it is the one whose facts are known.
+"""Reads a cartridge's ROM, and checks that it is the version whose facts are known.
 
 The ROMs are part of the ale-py package, or in the folder that the variable ALE_ROMS_DIR names.
-ale-py itself is not loaded: the machine needs nothing else from it.
+ale-py itself is not loaded, because the machine needs nothing else from it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pixelpong.atari.cartridge import Cartridge
 from pixelpong.errors import EmulatorError
 
 ALE_PY = "0.12.1"
-"""The version whose ROMs all facts and results were measured with."""
+"""The version of ale-py with which all facts and results were measured."""
 
-_MOST_BYTES = 1 << 16  # of a ROM; the largest has a quarter of it
+_MOST_BYTES = 1 << 16  # size limit of a ROM in bytes; the largest has a quarter of it
 
 
 def rom_path(name: str) -> Path:
@@ -38,7 +38,7 @@ def read_rom(cartridge: Cartridge, path: Path | None = None) -> bytes:
         failure = f"cannot use {title}'s ROM in the folder ALE_ROMS_DIR"
         advice = "unset ALE_ROMS_DIR, or put the ROM of ale-py there"
     path = path or rom_path(cartridge.name)
-    if path.exists() and not path.is_file():  # a named pipe would be waited for
+    if path.exists() and not path.is_file():  # reading a named pipe would wait
         raise EmulatorError(f"{failure}: {path} is not a regular file; {advice}")
     try:
         with path.open("rb") as file:

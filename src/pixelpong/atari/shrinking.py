@@ -1,12 +1,12 @@
-"""Making pictures smaller: LLVM IR for one size, in which the columns' shares are constants.
+"""Reduces pictures, with LLVM IR for one size in which the columns' shares are constants.
 
-Two pictures become one small one: their maximum, averaged over areas. Rows of the large pictures
-that differ from the row above are summed along the columns; for others the sums of the row above
-serve again. Then these sums are added, each with its row's weight. A small row is copied from its
+Two pictures become one small picture: their maximum, averaged over areas. Rows of the large
+pictures that differ from the row above are summed along the columns; other rows reuse the sums of
+the row above. Then these sums are added, each with its row's weight. A small row is copied from its
 twin if all rows that both are made of are the same.
 
-Sums are float32, and a pixel's addends come in the order of its shares. The columns are picked by
-shuffles of vectors, which every processor has.
+Sums are float32, and a pixel's addends come in the order of its shares. Vector shuffles, which
+every processor has, pick the columns.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from numpy.typing import NDArray
 from pixelpong.atari.machine import WIDTH
 from pixelpong.atari.native import NativeCode, Source
 
-LANES = 8  # pixels of the small picture that are computed at once
-_ROUNDING = np.float32(1 << 23)  # added to a number in [0, 256), it leaves no bits for a fraction
-_PART = 32  # pixels of the large pictures that are compared at once
+LANES = 8  # number of small pixels computed at once
+_ROUNDING = np.float32(1 << 23)  # adding it to a number in [0, 256) leaves no bits for a fraction
+_PART = 32  # number of large pixels compared at once
 _VECTOR, _INDICES, _BYTES = (f"<{LANES} x {kind}>" for kind in ("float", "i32", "i8"))
 _BITS = f"i{8 * _PART}"
 
 
 class Shares(NamedTuple):
-    """What the N pixels of a small line are made of: K pixels of a large one, and their weights.
+    """The sources of the N pixels of a small line: K pixels of a large line each, with weights.
 
     If a pixel has fewer shares, its last one is repeated with weight 0.
     """
 
-    sources: NDArray[np.int64]  # [K, N], growing along both axes
+    sources: NDArray[np.int64]  # [K, N], increasing along both axes
     weights: NDArray[np.float32]  # [K, N]
 
 
@@ -47,12 +47,12 @@ class Shrinking:
 
         void shrink(const uint8 *first, const uint8 *second, uint8 *out, float *scratch)
 
-    The first two are pictures in levels, with rows of 160 bytes, or the same one twice; `scratch`
-    has room for `scratch_size` numbers.
+    The first two are pictures of levels with rows of 160 bytes; they may be the same picture.
+    `scratch` has room for `scratch_size` numbers.
     """
 
     def __init__(self, columns: Shares, rows: Shares, folder: Path | None = None) -> None:
-        """Take the function from the cache, or compile it."""
+        """Load the function from the cache or compile it."""
         parts = (*columns, *rows)
         form = b"".join(repr(each.shape).encode() + each.tobytes() for each in parts)
         key = hashlib.sha256(form + Path(__file__).read_bytes()).digest()
@@ -86,7 +86,7 @@ return:
 
 
 def _add_rows(columns: Shares, rows: Shares) -> str:
-    """Add up each row's columns, unless it equals the row above, and note where the sums are."""
+    """Sum each row's columns unless it equals the row above, and record where the sums are."""
     num_rows = int(rows.sources.max()) + 1
     return f"""  %sums = alloca [{num_rows} x ptr]
   br label %row
@@ -124,7 +124,7 @@ row.end:
 
 
 def _make_small_rows(columns: Shares, rows: Shares) -> str:
-    """Make each small row of the sums of the rows that it covers, or copy its twin."""
+    """Make each small row from the sums of the rows that it covers, or copy its twin."""
     (num_shares, height), width = rows.sources.shape, columns.sources.shape[1]
     return f"""small:
   %s = phi i32 [0, %row.end], [%s.next, %small.end]
@@ -165,7 +165,7 @@ small.end:
 
 
 def _find_twins(rows: Shares) -> NDArray[np.int64]:
-    """For each small row the last one before it with the same weights, or −1."""
+    """For each small row, the last earlier row with the same weights, or −1."""
     seen: dict[bytes, int] = {}
     twins = np.full(rows.weights.shape[1], -1)
     for y, weights in enumerate(rows.weights.T):
@@ -176,7 +176,7 @@ def _find_twins(rows: Shares) -> NDArray[np.int64]:
 
 
 def _find_changes() -> str:
-    """Whether a row differs from the row above in one of the pictures."""
+    """Test whether a row differs from the row above in one of the pictures."""
     text, parts = "", []
     for begin in range(0, WIDTH, _PART):
         for name in ("first", "second"):
@@ -195,7 +195,7 @@ def _find_changes() -> str:
 
 
 def _sum_columns(columns: Shares) -> str:
-    """The columns of a row of the maximum, summed into the slot."""
+    """Sum the columns of a row of the maximum into the slot."""
     text, width = "", columns.sources.shape[1]
     for begin in range(0, width, LANES):
         which = np.minimum(np.arange(begin, begin + LANES), width - 1)
@@ -227,7 +227,7 @@ def _sum_columns(columns: Shares) -> str:
 
 
 def _sum_rows(width: int, num_shares: int) -> str:
-    """The block in which a small row's shares are added: `num_shares` rounds."""
+    """The loop that adds the shares of a small row, in `num_shares` rounds."""
     text = """
   %share.k = phi i32 [0, %small], [%share.next, %share]"""
     for begin in range(0, width, LANES):
@@ -257,9 +257,9 @@ def _sum_rows(width: int, num_shares: int) -> str:
 
 
 def _round(width: int) -> str:
-    """A small row: the nearest whole numbers, of two the even one.
+    """Round a small row to the nearest whole numbers, and halves to even.
 
-    Adding `_ROUNDING` rounds, because that float32 has no bits behind the point; then the lowest
+    Adding `_ROUNDING` rounds, because a float32 of that size has no fraction bits; then the lowest
     byte is the number.
     """
     text = ""
@@ -277,7 +277,7 @@ def _round(width: int) -> str:
 
 
 def _stride(columns: Shares) -> int:
-    """The floats of a row of sums: whole vectors."""
+    """The number of floats in a row of sums, in whole vectors."""
     return -(-columns.sources.shape[1] // LANES) * LANES
 
 
@@ -290,5 +290,5 @@ def _array(kind: str, values: NDArray[Any]) -> str:
 
 
 def _number(value: np.float32) -> str:
-    """A float as IR has it: the bits of the same number in 64 bits."""
+    """A float as written in IR: the bits of the same number as a 64-bit float."""
     return f"0x{struct.pack('>d', float(value)).hex().upper()}"

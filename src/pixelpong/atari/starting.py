@@ -1,13 +1,14 @@
-"""How a game starts: a console's reset, played and not restored.
+"""The start of a game: a reset of the console that is played, not restored.
 
-A reset keeps the memory; the timer begins with a number of the console's own generator, and some
-programs draw their chances from both. So in many games a start depends on the game before. What
-happens is the same for all: the processor and the TIA begin as after switching on, 60 frames pass,
-RESET is held, in some games SELECT is pressed until the right one of a cartridge's games is chosen,
-RESET is held again, and some actions begin the game. In Double Dunk they go through its menu.
+A reset keeps the memory. The timer starts with a number from the console's own generator, and some
+programs derive their random numbers from both. So in many games a start depends on the previous
+game. The procedure is the same for all games: the processor and the TIA start as after switching
+on, 60 frames pass, RESET is held, in some games SELECT is pressed until the right game of the
+cartridge is chosen, RESET is held again, and some actions start the game. In Double Dunk, these
+actions go through the menu.
 
-Source: ALE's starts, of which tests compare the memory. The generator is C++'s mt19937, whose seed
-in ALE is always the same.
+Source: ALE's starts; tests compare the memory. The generator is C++'s mt19937, which has always the
+same seed in ALE.
 """
 
 from __future__ import annotations
@@ -23,27 +24,28 @@ from pixelpong.errors import EmulatorError
 if TYPE_CHECKING:
     from pixelpong.atari.game import Game
 
-# The console's switches: none held, RESET held, SELECT held; both difficulties easy, colour.
+# The console's switches: none held, RESET held, SELECT held. Both difficulties are easy; the
+# picture is in colour.
 NO_SWITCH, RESET, SELECT = 0x3F, 0x3E, 0x3D
-SWITCH_ACTIONS = {40: RESET, 41: SELECT}  # among the start actions: a switch held for a frame
+SWITCH_ACTIONS = {40: RESET, 41: SELECT}  # start actions that hold a switch for one frame
 
-_IDLE_FRAMES = 60  # after switching on
-_RESET_FRAMES = 4  # at least, before and after a game is chosen
-_MOST_PRESSES = 400  # of SELECT: no cartridge has as many games
+_IDLE_FRAMES = 60  # number of idle frames after switching on
+_RESET_FRAMES = 4  # fewest frames with RESET before and after a game is chosen
+_MOST_PRESSES = 400  # most presses of SELECT; no cartridge has as many games
 
-# ALE's generator: its seed, the numbers drawn for the memory when a cartridge is loaded, and the
-# resets that loading includes. Each draws a number for the timer.
+# ALE's generator: its seed, the count of numbers drawn for the memory when a cartridge is loaded,
+# and the count of resets that loading includes. Each reset draws a number for the timer.
 _SEED, _MEMORY, _LOADS = 4753849, 128, 4
-_SHORTEST, _TIMERS, _SHIFT = 25, 75, 6  # the timer is 25 to 99, and counts every 64 cycles
+_SHORTEST, _TIMERS, _SHIFT = 25, 75, 6  # the timer starts at 25 to 99 and counts every 64 cycles
 
 
 def start(game: Game, number: int = 0, memory: bytes | None = None) -> NDArray[np.void]:
-    """A machine at the start of a game: [1] of the cartridge's record, its picture drawn.
+    """A machine at the start of a game, [1] of the cartridge's record, with its picture drawn.
 
     Args:
         game: the compiled cartridge.
-        number: of the starts since the cartridge was loaded; loading it includes the first, 0.
-        memory: [128] of the console when it was reset; None if it was just loaded.
+        number: number of the start since the cartridge was loaded; loading includes start 0.
+        memory: [128], the console's memory at the reset; None just after loading.
     """
     if memory is None:
         memory = _load(game)
@@ -53,8 +55,8 @@ def start(game: Game, number: int = 0, memory: bytes | None = None) -> NDArray[n
 
 
 def _load(game: Game) -> bytes:
-    """The memory after loading, in which ALE plays to see which television a cartridge is for."""
-    if game.cartridge.max_lines != MAX_LINES:  # at first it takes all for American ones
+    """The memory after loading; while loading, ALE plays to detect the television standard."""
+    if game.cartridge.max_lines != MAX_LINES:  # at first, ALE takes all cartridges for American
         game = game.with_facts(max_lines=MAX_LINES)
     machine = _switch_on(game, _draw(_MEMORY).astype(np.uint8).tobytes(), 1)
     game.idle(machine, NO_SWITCH, _IDLE_FRAMES)
@@ -63,10 +65,10 @@ def _load(game: Game) -> bytes:
 
 
 def _switch_on(game: Game, memory: bytes, resets: int) -> Any:
-    """A machine after one of the resets since a cartridge was loaded, counted from 1."""
+    """A machine after a reset; resets are counted from 1 since the cartridge was loaded."""
     machine: Any = game.power_on()
     machine["ram"] = np.frombuffer(memory, np.uint8)
-    if game.cartridge.scheme.endswith("SC"):  # its memory is filled, but not at the first reset
+    if game.cartridge.scheme.endswith("SC"):  # its memory is filled, except at the first reset
         numbers = _draw(_MEMORY + resets + _MEMORY * (resets - 1))
         machine["extra_ram"] = numbers[-_MEMORY:] & 0xFF
         number = numbers[-1 - _MEMORY]
@@ -78,12 +80,12 @@ def _switch_on(game: Game, memory: bytes, resets: int) -> Any:
 
 
 def _draw(count: int) -> NDArray[np.uint32]:
-    """The first numbers of the console's generator; the memory's come first."""
+    """The first numbers of the console's generator, starting with those for the memory."""
     return np.random.RandomState(_SEED).randint(1 << 32, size=count, dtype=np.uint32)
 
 
 def _reset(game: Game, machine: NDArray[np.void]) -> None:
-    """Play what follows a reset."""
+    """Play the frames that follow a reset."""
     cartridge = game.cartridge
     game.idle(machine, NO_SWITCH, _IDLE_FRAMES)
     game.idle(machine, RESET, _RESET_FRAMES)

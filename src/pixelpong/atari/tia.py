@@ -1,21 +1,23 @@
 """The TIA, the chip that draws the picture: its response to the program's writes and reads.
 
-The Atari 2600 has no memory for a picture. The TIA sends the television one line after the other,
-and knows how six objects look *in this line*: the playfield (20 wide pixels, repeated or mirrored
-for the right half), two players (8 pixels each), two missiles and a ball (a bar each). To change
-something from line to line, the program writes to a register in time.
+The Atari 2600 has no memory for a picture. The TIA sends one line after the other to the
+television. It knows what six objects look like *in this line*: the playfield (20 wide pixels,
+repeated or mirrored for the right half), two players (8 pixels each), two missiles and a ball (a
+bar each). To change something from line to line, the program writes to a register at the right
+time.
 
 Time is counted in colour clocks. A line takes 228 of them: 68 in which the beam flies back, then
-160 pixels. The processor's clock is a third of that, so a line takes 76 cycles. A write to WSYNC
-halts the processor until the next line begins, which keeps programs in step with the beam. A frame
-ends when the program clears VSYNC, mostly after 262 lines. 210 of them are shown (`TOP`, `ROWS`).
+160 for the pixels. The processor's clock is a third of that, so a line takes 76 cycles. A write to
+WSYNC halts the processor until the next line starts, which keeps programs in step with the beam. A
+frame ends when the program clears VSYNC, usually after 262 lines, of which 210 are visible (`TOP`,
+`ROWS`).
 
-A write that changes nothing costs one comparison. Before any other write, everything up to the
-beam is drawn (`pixelpong.atari.drawing`), if anybody looks.
+A write that changes nothing costs one comparison. Before any other write, everything up to the beam
+is drawn (`pixelpong.atari.drawing`) if it is needed.
 
-In the functions, `t` is the cycle since the start of the line in which the frame began, and `bus`
-the last byte on the data bus. Not covered: sound, light pens. Written in typed Python. Source: see
-`pixelpong.atari.registers`; HMOVE was measured on ALE in all cycles and motions.
+In the functions, `t` is the cycle since the start of the line in which the frame started, and `bus`
+is the last byte on the data bus. Sound and light pens are not covered. Written in typed Python.
+Source: see `pixelpong.atari.registers`; HMOVE was measured on ALE for all cycles and motions.
 """
 
 from __future__ import annotations
@@ -31,13 +33,13 @@ from pixelpong.atari.machine import FAR, FRAME_DONE, HAS_PAST, MAX_LINES, WIDTH
 from pixelpong.atari.registers import *
 from pixelpong.atari.typed import Int, Machine, inline, make_table
 
-HAS_COMBS = 1  # whether HMOVE blanks pixels; in some cartridges ALE does without
+HAS_COMBS = 1  # whether HMOVE blanks pixels; for some cartridges, ALE does not do this
 
-# Cycles to charge a capacitor: 1.6 · 10 nF · 1.19 MHz, as a fraction. Source: ALE.
+# The cycles to charge a capacitor per ohm, 1.6 · 10 nF · 1.19 MHz, as a fraction. Source: ALE.
 _CYCLES_PER_OHM = (1904, 100_000)
-_MOST_OHM = 1_000_000  # more is no paddle at all
+_MOST_OHM = 1_000_000  # more means that there is no paddle
 
-# By the low bits of NUSIZx: the distance of a player's middle from its left edge, and its width.
+# For the low bits of NUSIZx, the distance from a player's left edge to its middle, and its width.
 _MIDDLE = make_table(8, 4, {5: 8, 7: 16})
 _SPREAD = make_table(8, 8, {5: 16, 7: 32})
 
@@ -64,7 +66,7 @@ def set_register(m: Machine, t: Int, register: Int, value: Int) -> None:
 
 
 def set_size(m: Machine, t: Int, register: Int, value: Int) -> None:
-    """Write to NUSIZx, which also shows a hidden first copy again."""
+    """Write to NUSIZx, which also makes a hidden first copy visible again."""
     p = register - NUSIZ0
     is_star = m.star_form if p == 0 else 0
     if m.tia[register] != value or m.hidden >> p & 1 or is_star:
@@ -75,9 +77,9 @@ def set_size(m: Machine, t: Int, register: Int, value: Int) -> None:
 
 
 def set_control(m: Machine, t: Int, value: Int) -> None:
-    """Write to CTRLPF; late in a line, the playfield is mirrored from the next line on."""
+    """Write to CTRLPF; late in a line, mirroring starts in the next line."""
     if m.mirrors != m.tia[CTRLPF] & 1:
-        draw_to(m, 3 * t)  # which ends the line before, if it has not yet
+        draw_to(m, 3 * t)  # ends the previous line if it has not ended yet
     mirrors = value & 1 if t % 76 * 3 < BLANK_CLOCKS + 79 else m.mirrors
     if m.tia[CTRLPF] != value or mirrors != m.mirrors:
         set_register(m, t, CTRLPF, value)
@@ -85,7 +87,7 @@ def set_control(m: Machine, t: Int, value: Int) -> None:
 
 
 def set_player(m: Machine, t: Int, register: Int, value: Int) -> None:
-    """Write to GRPx, which also updates what VDEL delays: the other player, with GRP1 the ball."""
+    """Write to GRPx, which also updates the delayed other player and, for GRP1, the ball."""
     p = register - GRP0
     q = 1 - p
     dirty = 0
@@ -108,13 +110,13 @@ def set_player(m: Machine, t: Int, register: Int, value: Int) -> None:
 def set_switch(m: Machine, t: Int, register: Int, value: Int) -> None:
     """Write to ENAM0, ENAM1 or ENABL."""
     if m.tia[VDELBL if register == ENABL else register - ENAM0 + RESMP0]:
-        m.tia[register] = value & 2  # hidden, or delayed until the next write to GRP1
+        m.tia[register] = value & 2  # the object is hidden, or delayed until a write to GRP1
     else:
         set_register(m, t, register, value)
 
 
 def set_lock(m: Machine, t: Int, register: Int, value: Int) -> None:
-    """Write to RESMPx: hide a missile, or release it at its player's middle."""
+    """Write to RESMPx, which hides a missile or releases it at its player's middle."""
     p = register - RESMP0
     draw_before(m, 3 * t, CHANGES_OBJECTS[register])
     if value & 2 == 0:
@@ -126,7 +128,7 @@ def set_lock(m: Machine, t: Int, register: Int, value: Int) -> None:
 
 
 def find_copy(m: Machine, p: Int, column: Int) -> Int:
-    """Where a column is: 1 inside a copy of a player, 2 in the four before one, else 0."""
+    """1 if a column is inside a copy of a player, 2 if in the four before a copy, else 0."""
     size = m.tia[NUSIZ0 + p] & 7
     found = 0
     for k in range(3):
@@ -140,10 +142,10 @@ def find_copy(m: Machine, p: Int, column: Int) -> Int:
 
 
 def set_player_position(m: Machine, t: Int, p: Int) -> None:
-    """Write to RESPx: move a player to the beam; its first copy shows from the next line on."""
+    """Write to RESPx, which moves a player to the beam; its first copy appears a line later."""
     column = strobed_position(t, 1)
     found = find_copy(m, p, column)
-    clock = 3 * t + 11 * (found == 1)  # a copy is drawn to its end
+    clock = 3 * t + 11 * (found == 1)  # the current copy is drawn to its end
     if HAS_PAST:
         m.touched = clock
     draw_before(m, clock, 1 << PLAYER0 + p)
@@ -153,7 +155,7 @@ def set_player_position(m: Machine, t: Int, p: Int) -> None:
 
 
 def set_bar_position(m: Machine, t: Int, register: Int) -> None:
-    """Write to RESMx or RESBL: move a missile or the ball to the beam, shortly after HMOVE less."""
+    """Write to RESMx or RESBL, which moves a bar to the beam, or less far just after HMOVE."""
     draw_before(m, 3 * t + DELAY[register], CHANGES_OBJECTS[register])
     column = strobed_position(t, 0)
     cycle = t % 76
@@ -176,10 +178,10 @@ def set_bar_position(m: Machine, t: Int, register: Int) -> None:
 
 
 def move_objects(m: Machine, t: Int) -> None:
-    """Write to HMOVE: move each object by its HM register, −8 … 7 columns to the left.
+    """Write to HMOVE, which moves each object by its HM register, −8 … 7 columns to the left.
 
-    This is the distance at the start of a line. Later in the line, objects move less to the left,
-    or even to the right.
+    This is the distance at the start of a line. Later in the line, objects move less far to the
+    left, or even to the right.
     """
     draw_before(m, 3 * t, ALL_OBJECTS - (1 << PLAYFIELD))
     cycle = t % 76
@@ -204,7 +206,7 @@ def move_objects(m: Machine, t: Int) -> None:
 
 
 def set_motion(m: Machine, t: Int, register: Int, value: Int) -> None:
-    """Write to HMxx; at one moment after HMOVE, missile 0 then moves in every line."""
+    """Write to HMxx; at a certain time after HMOVE, this makes missile 0 move in every line."""
     is_late = t == m.hmove_at + 21 and m.tia[register] == 0x70 and value & 0xF0 == 0x60
     if register == HMP0 + 2 and is_late:
         draw_to(m, 3 * t)
@@ -214,7 +216,7 @@ def set_motion(m: Machine, t: Int, register: Int, value: Int) -> None:
 
 
 def set_blank(m: Machine, t: Int, value: Int) -> None:
-    """Write to VBLANK: bit 1 darkens the picture, bit 7 keeps the paddles' capacitors empty."""
+    """Write to VBLANK; bit 1 darkens the picture, bit 7 keeps the paddles' capacitors empty."""
     draw_to(m, 3 * t + DELAY[VBLANK])
     if value & 0x80:
         m.emptied = 1
@@ -226,9 +228,9 @@ def set_blank(m: Machine, t: Int, value: Int) -> None:
 
 
 def charge_paddles(m: Machine) -> None:
-    """Set the cycles until the capacitors are charged.
+    """Set the number of cycles until the capacitors are charged.
 
-    If one would have been before the frame began, ALE takes that time for one that never comes.
+    If a capacitor would have been charged before the frame started, ALE acts as if it never is.
     """
     for k in range(4):
         ohm = m.resistance[k]
@@ -238,14 +240,14 @@ def charge_paddles(m: Machine) -> None:
 
 
 def clear_collisions(m: Machine, t: Int) -> None:
-    """Write to CXCLR; from now on, a latch matters that was set."""
+    """Write to CXCLR, after which latches that were set matter again."""
     draw_to(m, 3 * t)
     m.collisions = 0
     m.cares = objects_of(ALL_LATCHES)
 
 
 def write_vsync(m: Machine, t: Int, value: Int) -> None:
-    """Write to VSYNC: bit 1 announces the end of the frame, which comes once it is cleared."""
+    """Write to VSYNC; the frame ends when bit 1 is cleared after it was set."""
     if value & 2:
         m.vsync_end = t + 76
     elif t >= m.vsync_end and m.stop == 0:
@@ -256,7 +258,7 @@ def write_vsync(m: Machine, t: Int, value: Int) -> None:
 
 @inline
 def touch(m: Machine, t: Int, register: Int) -> None:
-    """Note up to where ALE draws before a write, which shows if it leaves the frame then."""
+    """Record how far ALE draws before a write; this is visible if ALE then leaves the frame."""
     late = DELAY[register]
     if register >= PF0 and register <= PF2:
         late = PLAYFIELD_DELAY[t & 3]
@@ -264,7 +266,7 @@ def touch(m: Machine, t: Int, register: Int) -> None:
 
 
 def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
-    """Write to a register, 0 to 0x3F; return the cycle after it, which is later after a halt."""
+    """Write to a register, 0 to 0x3F; return the next cycle, which is later after a halt."""
     if HAS_PAST:
         touch(m, t, register)
     if t >= 76 * (MAX_LINES + 1) and m.stop == 0:
@@ -309,7 +311,7 @@ def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
 
 
 def read_tia(m: Machine, t: Int, address: Int, bus: Int) -> Int:
-    """Read collisions, a paddle or a button; bits that the TIA does not drive are `bus`."""
+    """Read collisions, a paddle or a button; bits that the TIA does not drive come from `bus`."""
     register = address & 15
     bus &= 0x3F
     if HAS_PAST:
@@ -325,6 +327,6 @@ def read_tia(m: Machine, t: Int, address: Int, bus: Int) -> Int:
 
 @inline
 def is_charged(m: Machine, t: Int, paddle: Int) -> Int:
-    """Whether the capacitor of INPT0 … INPT3 has charged by now, or has no resistance."""
+    """Whether the capacitor at INPT0 … INPT3 has charged by now or has no resistance."""
     charge = m.charged[paddle]
     return charge == 0 or (m.emptied == 0 and t - m.emptied_until > charge)

@@ -1,14 +1,14 @@
-"""Writes to the TIA whose register is known when a cartridge is translated, as typed Python.
+"""Writes to TIA registers that are known at translation time, as typed Python.
 
-They do what `pixelpong.atari.tia.write_tia` does, without asking which register it is, and without
-a call if the value does not change.
+They have the effect of `pixelpong.atari.tia.write_tia`, but need not look up the register, and make
+no call if the value does not change.
 """
 
 from __future__ import annotations
 
 from pixelpong.atari import registers as r
 
-# Writes to the TIA: what a register calls for; {0} is the register, {1} the value.
+# The code for a write to each register; {0} is the register, {1} the value.
 _SETTERS = {
     **dict.fromkeys((r.NUSIZ0, r.NUSIZ1), "set_size(m, t, {0}, {1})"),
     **dict.fromkeys((r.RESP0, r.RESP1), f"set_player_position(m, t, {{0}} - {r.RESP0})"),
@@ -17,7 +17,7 @@ _SETTERS = {
     r.CXCLR: "clear_collisions(m, t)", r.HMP0 + 2: "set_motion(m, t, {0}, {1})",
     r.HMCLR: "; ".join(f"m.tia[{k}] = 0" for k in range(r.HMP0, r.HMBL + 1)),
 }  # fmt: skip
-# The same, if the value is another one than before.
+# The code for a write that changes the value.
 _CHANGERS = {
     **dict.fromkeys(range(r.COLUP0, r.COLUBK + 1), "set_register(m, t, {0}, {1})"),
     **dict.fromkeys(range(r.PF0, r.PF2 + 1), "set_register(m, t, {0}, {1})"),

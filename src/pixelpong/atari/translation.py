@@ -1,14 +1,15 @@
-"""Translating a cartridge's instructions to one compiled function: ``run_translated(m)``.
+"""Translates a cartridge's instructions to one compiled function: ``run_translated(m)``.
 
-An emulator usually reads an instruction, decodes it, runs it, and goes to the next one. Here all
-decoding is done once. Each instruction becomes a line or two of typed Python that spell out operand
-and addressing mode; a branch becomes a jump to a label. All of it is compiled as one function. So
-the console's registers are registers of the real processor, and unused flags are never computed.
+An emulator usually reads an instruction, decodes it, runs it, and moves on to the next one. Here
+all instructions are decoded once. Each becomes a line or two of typed Python that spell out its
+operand and addressing mode; a branch becomes a jump to a label. All of this is compiled as one
+function. So the console's registers are registers of the real processor, and unused flags are never
+computed.
 
-What is not found ahead, or is seldom and complicated, the interpreter runs: at ``handover``, pc is
-the instruction that runs next, and the function returns. Whether the frame takes too long is asked
-at every jump back, every return, and where else it may run for too long without, so it always ends,
-whatever the machine's state.
+The interpreter runs code that was not found in advance, and rare, complicated instructions: at
+``handover``, pc is the instruction that runs next, and the function returns. The function checks
+whether the frame takes too long at every jump back, at every return, and wherever it could
+otherwise run for too long. So it always ends, whatever the machine's state.
 
 The compiled function contains the cartridge's logic. It exists in memory and in the user's cache,
 never in the repository.
@@ -42,9 +43,9 @@ from pixelpong.atari.opcodes import CHANGES, WRITES
 from pixelpong.atari.program import INT, NOTHING, Program
 from pixelpong.atari.tia_writes import write_register
 
-_BANK = 4096  # bytes
-_FEW = 32  # entries of which one is found by comparing pc as fast as in a table
-_LINES_LEFT = 14  # of the longest frame; they are interpreted
+_BANK = 4096  # size of a bank in bytes
+_FEW = 32  # with up to this many entries, comparing pc is as fast as a table
+_LINES_LEFT = 14  # number of lines at the end of the longest frame that are interpreted
 _LIMIT = "if t > GUARD: goto(handover)"
 
 
@@ -54,16 +55,16 @@ class Translation:
     def __init__(
         self, rom: BankedRom, entries: Iterable[Spot], hints: Mapping[int, str] | None = None
     ) -> None:
-        """Find the code that can be reached from `entries`.
+        """Find the code that is reachable from `entries`.
 
-        `hints` are typed Python by place in the ROM, added in front of the instruction there. They
-        use facts about this cartridge to save work, and must leave the machine as its own code
-        would.
+        `hints` maps an offset in the ROM to typed Python that is added in front of the instruction.
+        Hints use facts about this cartridge to save work, and must leave the machine as the
+        cartridge's own code would.
         """
         self._rom, self._hints = rom, hints or {}
         self._code, jumps = disassemble(rom, entries)
         self.entries = sorted(jumps)
-        # Without SED, decimal arithmetic is left to the interpreter.
+        # Without SED, the interpreter handles decimal arithmetic.
         self._has_decimals = any(each.opcode.name == "SED" for each in self._code.values())
         afters = Counter(
             spot for each in self._code.values() if (spot := self._next(each)) is not None
@@ -94,13 +95,13 @@ class Translation:
         out.close()
 
     def _bank_of(self, spot: Spot) -> int:
-        """A function for each bank takes less time to compile; no jump in the code leaves one."""
+        """The bank of a spot; one function per bank compiles faster, and no jump leaves a bank."""
         return spot[0] // _BANK if self._rom.scheme == WHOLE else 0
 
     def _add_bank(
         self, program: Program, name: str, spots: list[Spot], at: list[int], result: str = NOTHING
     ) -> None:
-        """Add a function with some of the code; its result says if it goes on in another bank."""
+        """Add a function with some of the code; it returns whether another bank continues."""
         out = begin(program, name, result)
         out.code("is_elsewhere = 0")
         if not self._has_decimals:
@@ -145,9 +146,9 @@ class Translation:
                     out.goto(_label(spot))
 
     def _find_checks(self) -> set[Spot]:
-        """Where, besides jumps back and returns, it is asked whether the frame is too long.
+        """The spots, besides jumps back and returns, that check whether the frame is too long.
 
-        So no way through the code takes all of the lines that are left without being asked.
+        So no path through the code can use up the remaining lines without a check.
         """
         checks, spent = set(), Counter[Spot]()
         for spot, one in sorted(self._code.items(), key=lambda item: item[1].pc):
@@ -163,7 +164,7 @@ class Translation:
         return checks
 
     def _spot(self, one: Instruction, address: int | None) -> Spot | None:
-        """The spot that an address is for an instruction; None if that is not certain."""
+        """The spot of an address, as an instruction sees it; None if it is not certain."""
         place = None if address is None else self._rom.place_of(address, one.spot)
         return None if address is None or place is None else (place, address)
 
@@ -172,7 +173,7 @@ class Translation:
         spot = self._spot(one, one.after) if one.goes_on else None
         return spot if spot in self._code else None
 
-    # Control.
+    # Control flow.
 
     def _translate(self, one: Instruction) -> str:
         name, mode, cycles = one.opcode
@@ -205,7 +206,7 @@ class Translation:
         return "\n".join(line for line in lines if line)
 
     def _call(self, one: Instruction) -> str:
-        """The code of JSR or BRK, if the stack is in the memory."""
+        """The code of JSR or BRK if the stack is in memory."""
         count = 3 if one.opcode.name == "BRK" else 2
         back = one.after - (count == 2) & 0xFFFF
         push = f"m.ram[s & 127] = {back >> 8}; m.ram[s - 1 & 127] = {back & 255}"
@@ -216,7 +217,7 @@ class Translation:
         )
 
     def _return(self, one: Instruction) -> str:
-        """The code of RTS or RTI, if the stack is in the memory."""
+        """The code of RTS or RTI if the stack is in memory."""
         count = 3 if one.opcode.name == "RTI" else 2
         flags = f"s = s + 1; r = m.ram[s & 127]; {SET_FLAGS.format('r')}; " if count == 3 else ""
         pull = "pc = m.ram[s + 1 & 127] | m.ram[s + 2 & 127] << 8; s = s + 2"
@@ -227,7 +228,7 @@ class Translation:
         return f"{self._unless(condition, one)}\n{flags}{pull}; {spend}\n{check}\ngoto(dispatch)"
 
     def _alone(self, one: Instruction) -> str:
-        """An instruction as the interpreter has it."""
+        """The code of an instruction as in the interpreter."""
         pc = one.after - (one.opcode.name == "BRK") & 0xFFFF
         code = instruction_code(one.opcode, str(one.low), str(one.high))
         return f"pc = {pc}\n{code.replace(OPERATIONS['ADC'], self._operation('ADC'))}".replace(
@@ -235,12 +236,12 @@ class Translation:
         )
 
     def _operation(self, name: str) -> str:
-        """What an instruction does to registers and flags."""
+        """The effect of an instruction on registers and flags."""
         short = {} if self._has_decimals else {"ADC": SUM, "SBC": DIFFERENCE}
         return short.get(name, OPERATIONS[name])
 
     def _check_decimals(self) -> str:
-        """The code after flags were pulled."""
+        """The code that follows a pull of the flags."""
         return "" if self._has_decimals else "if d: goto(handover)\nd = 0"
 
     def _unless(self, condition: str, one: Instruction) -> str:
@@ -248,10 +249,10 @@ class Translation:
         return f"if {condition}: w = 0\nelse:\n pc = {one.pc}; goto(handover)"
 
     def _go(self, one: Instruction) -> str:
-        """The code of a jump; a jump back first checks that the frame is not too long."""
+        """The code of a jump; a jump back first checks whether the frame is too long."""
         target, spot = one.target, self._spot(one, one.target)
         assert target is not None
-        if spot is None:  # in a bank that is not certain
+        if spot is None:  # its bank is not certain
             return f"pc = {target}; goto(dispatch)"
         if spot not in self._code:
             return f"pc = {target}; goto(handover)"
@@ -259,7 +260,7 @@ class Translation:
         return f"{before}goto({_label(spot)})"
 
     def _skip_loop(self, one: Instruction) -> str:
-        """The code that skips to the last round of a waiting loop of two instructions.
+        """The code that skips to the last round of a wait loop of two instructions.
 
         ``wait: LDA INTIM, BNE wait`` waits for the timer; ``wait: DEY, BPL wait`` only waits.
         """
@@ -280,7 +281,7 @@ class Translation:
     # Operands.
 
     def _read(self, one: Instruction) -> str:
-        """The lines that read r, and set q if the address is not in the code."""
+        """The lines that read r; they set q if the address is not in the code."""
         if one.is_direct:
             return self._read_direct(one)
         address, bus = address_code(one.opcode, str(one.low), str(one.high))
@@ -303,7 +304,7 @@ class Translation:
         return "\n".join(lines)
 
     def _is_table(self, base: int) -> bool:
-        """Whether an address plus an index of up to 255 is ROM, and a read there does no more."""
+        """Whether an address plus an index of up to 255 is ROM without side effects of reads."""
         rom, last = self._rom, (base & 0xFFF) + 255
         return base & 0x1000 != 0 and last < rom.hotspot and not rom.is_memory(base)
 
@@ -323,7 +324,7 @@ class Translation:
         return {0: "r = m.swcha", 2: "r = m.swchb"}.get(q & 7, f"r = read_port(m, t, {q & 7})")
 
     def _write(self, one: Instruction, value: str, *, is_known: bool = False) -> str:
-        """The lines that write a value; with `is_known`, q is the address already."""
+        """The lines that write a value; with `is_known`, q is already the address."""
         if one.is_direct:
             return self._write_direct(one, value)
         address, _ = address_code(one.opcode, str(one.low), str(one.high))
@@ -352,7 +353,7 @@ class Translation:
 
 
 def _undo_cost(one: Instruction) -> str:
-    """The cycle of a crossed page is not counted twice if the instruction is run again."""
+    """Subtract the cycle of a crossed page, so that running again does not count it twice."""
     if one.opcode.name not in PAGE_COSTS or one.opcode.mode == "izx":
         return ""
     if one.opcode.mode == "izy":

@@ -1,13 +1,13 @@
-"""Typed Python: the small language of the machine, which runs in two ways.
+"""Typed Python, the small language of the machine, which can run in two ways.
 
-The functions of `pixelpong.atari.tia` and related modules are plain Python: they run slowly, and a
+The functions in `pixelpong.atari.tia` and related modules are plain Python: they run slowly, and a
 debugger can step through them. `pixelpong.atari.lowering` compiles the same source to native code.
 A test runs both on the same machine and compares every bit.
 
 The language has only what the machine needs:
 
-- numbers: `Int`, 32 bits with a sign, and `Wide`, 192 bits without one: a line of the picture, a
-  bit for each of its 160 pixels, fits into one;
+- numbers: `Int`, signed 32-bit, and `Wide`, unsigned 192-bit, which can hold a line of the picture
+    with one bit for each of its 160 pixels;
 - ``m.name``, ``m.name[k]``: the machine's fields (`pixelpong.atari.machine.MACHINE`); ``TABLE[k]``,
   ``TABLE[j][k]``: constants of the module;
 - assignments, ``if``, ``while``, ``for … in range(…)``, ``return``;
@@ -16,9 +16,9 @@ The language has only what the machine needs:
 
 It differs from Python: `Int` wraps around at 32 bits; ``//``, ``%`` and shifts need nonnegative
 operands; an `Int` must not be shifted by 32 or more, nor a `Wide` by 192 or more; a table holds no
-negative numbers. Where the source shows that a line breaks this, it is refused. As values, ``and``
-and ``or`` are 0 or 1, and all their operands are computed; as conditions they stop at the first
-decisive operand. A ``for`` loop's variable must not be used after the loop.
+negative numbers. Lines that visibly break these rules are refused. As values, ``and`` and ``or``
+are 0 or 1, and all their operands are computed; as conditions, they stop at the first decisive
+operand. A ``for`` loop's variable must not be used after the loop.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ from typing import Any
 Int = int
 Wide = int
 Machine = Any  # in plain Python, an object with the fields of the record
-Bytes = Any  # bytes that the caller passes
+Bytes = Any  # bytes from the caller
 
 WIDE_BITS = 192
 
 
 def make_table(size: int, default: int, values: dict[int, int]) -> tuple[int, ...]:
-    """Make a table of numbers when a module is loaded; places not in `values` have the default."""
+    """Make a table of numbers when a module is loaded; indices not in `values` get the default."""
     return tuple(values.get(place, default) for place in range(size))
 
 
 def inline(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a function to be inlined wherever it is called."""
+    """Mark a function to be inlined in all its calls."""
     function.is_inline = True  # type: ignore[attr-defined]
     return function
 
 
 def wide(value: Int) -> Wide:
-    """The same number, as a `Wide`."""
+    """The same number as a `Wide`."""
     return value
 
 
 def lowest_bit(value: Int | Wide) -> Int:
-    """The index of the lowest bit that is set; `value` must not be 0.
+    """The index of the lowest set bit; `value` must not be 0.
 
     >>> lowest_bit(0b1000)
     3
@@ -60,10 +60,10 @@ def lowest_bit(value: Int | Wide) -> Int:
 
 
 def rounds_that_meet(start: Int, step: Int, mask: Int) -> Wide:
-    """The rounds of a loop in which a byte that grows by `step` has none of the bits in `mask`.
+    """The rounds of a loop in which a byte that increases by `step` has no bit of `mask` set.
 
     Bit k is set if ``(start + step·k) & mask & 0xFF == 0``, for k from 0 to 191. The compiled code
-    does all rounds at once, as one vector. `step` must be a constant.
+    computes all rounds at once, as one vector. `step` must be a constant.
 
     >>> bin(rounds_that_meet(254, 2, 0xFC) & 0b1111)
     '0b110'
@@ -77,12 +77,12 @@ def fill(array: Bytes, at: Int, value: Int, count: Int) -> None:
 
 
 def copy(array: Bytes, to: Int, at: Int, count: Int) -> None:
-    """Copy `count` bytes from `at` to `to`, inside one array."""
+    """Copy `count` bytes from `at` to `to` inside one array."""
     array[to : to + count] = array[at : at + count]
 
 
 def blend(array: Bytes, at: Int, mask: Wide, value: Int) -> None:
-    """Set those of the 160 bytes from `at` on to `value` whose bits are set in `mask`."""
+    """Set each of the 160 bytes starting at `at` to `value` if its bit in `mask` is set."""
     while mask != 0:
         array[at + lowest_bit(mask)] = value
         mask &= mask - 1

@@ -1,9 +1,9 @@
-"""The configuration of a run: one definition for the flag, the file key, the help and the check.
+"""The configuration of a run; one definition gives the flag, the file key, the help and the check.
 
 Each training option is a field of `Config`, from which the command line and the TOML format are
 generated: ``batch_size`` here is ``--batch-size`` as a flag and ``batch_size = 10`` in a file. The
-types contain the bounds, as in `pixelpong.schema`. Presets and files are in `config.presets`, the
-options of single commands in `faces.api`.
+types contain the bounds, as in `pixelpong.schema`. Presets and files are in `config.presets`; the
+options of single commands are in `faces.api`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pixelpong.config.protocols import FrameLimit, FrameSkip, Name, Protocol, fi
 from pixelpong.errors import ConfigError, did_you_mean, list_words, must_be, unknown
 from pixelpong.schema import Count, Meta, Number, Positive, Share, Weight, convert
 
-COMMAND_LINE = "command line"  # errors spell options from there as flags
-NONE = "none"  # no limit, where None cannot be written: in a file, or on the command line
+COMMAND_LINE = "command line"  # an origin; errors spell its options as flags
+NONE = "none"  # stands for None in a file and on the command line
 
 _TYPE_NAMES = {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}
 
@@ -32,14 +32,14 @@ class Option:
     type: Any
     default: Any
     help: str = ""
-    source: str = ""  # of the default
-    section: str = ""  # of `Config`; "" before the first section, and for an option of a command
-    short: str = ""  # a letter with a hyphen
-    is_advanced: bool = False  # shown by ``--help-all`` only
+    source: str = ""  # the source of the default
+    section: str = ""  # its section of `Config`; "" for the first fields and for commands' options
+    short: str = ""  # its short form, a hyphen and a letter
+    is_advanced: bool = False  # whether only ``--help-all`` lists it
 
     @property
     def flag(self) -> str:
-        """The option as it is spelled on the command line."""
+        """The option's spelling on the command line."""
         return "--" + self.name.replace("_", "-")
 
     @property
@@ -60,7 +60,7 @@ class Option:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words that it accepts; empty if any value of its type will do."""
+        """The words that it accepts; empty if it accepts any value of its type."""
         return get_args(self._values) if get_origin(self._values) is Literal else ()
 
     @property
@@ -69,9 +69,9 @@ class Option:
         return self.section == "budget"
 
     def describe_values(self, got: object = None) -> str:
-        """The values that it accepts, in words.
+        """Describe the values that it accepts.
 
-        The bound `lt`, a limit of the machine, is only named if `got` exceeds it.
+        The bound `lt`, a limit of the machine, is mentioned only if `got` exceeds it.
 
         >>> Option("x", Literal["left", "right"] | None, None).describe_values()
         'left or right'
@@ -103,7 +103,7 @@ class Option:
         return self.check(text, COMMAND_LINE)
 
     def check(self, value: Any, origin: str) -> Any:
-        """Convert `value`, which comes from `origin`, to the option's type, or refuse it."""
+        """Convert a value from `origin` to the option's type, or refuse it."""
         plain = _as_python(value)
         if self.can_be_none and isinstance(plain, str) and plain.lower() == NONE:
             return None
@@ -130,12 +130,12 @@ class Option:
 
 
 def _as_python(value: Any) -> Any:
-    """A number of NumPy as one of Python's; any other value as it is."""
+    """Convert a NumPy number to a Python number; return any other value unchanged."""
     return value.item() if hasattr(value, "item") else value
 
 
 def option(default: Any, text: str, **facts: Any) -> Any:
-    """One option as a field of a dataclass; `text` is its help, `facts` are fields of `Option`."""
+    """An option as a field of a dataclass; `text` is its help, `facts` are fields of `Option`."""
     return field(default=default, metadata={"help": text, **facts})
 
 
@@ -272,24 +272,24 @@ class Config:
         return find_protocol(self.environment, self.frame_skip, self.sticky, self.max_frames)
 
     def spent(self, progress: Any) -> dict[str, float]:
-        """The used share of each counted budget that is set; `progress` has the counts."""
+        """The used share of each counted budget that is set, by the counts in `progress`."""
         goals = {name: getattr(self, name) for name in COUNTED}
         return {
             name: getattr(progress, COUNTED[name]) / goal for name, goal in goals.items() if goal
         }
 
     def reached(self, progress: Any) -> str | None:
-        """The first budget that is used up, by name, or None; `progress` has the counts.
+        """The name of the first budget used up by the counts in `progress`, or None.
 
-        The target return is not checked here: that takes an evaluation.
+        The target return is not checked here, because that takes an evaluation.
         """
         return next((name for name, share in self.spent(progress).items() if share >= 1), None)
 
     def updated(self, changes: Mapping[str, Any], origin: str) -> Config:
-        """This configuration with `changes` applied; for those of the budget, see `with_budget`.
+        """This configuration with `changes`; for changes of the budget, see `with_budget`.
 
-        Options that the algorithm does not use are accepted too; `require_used` refuses those that
-        a user gives.
+        Options that the algorithm does not use are accepted too; `require_used` refuses them if
+        they come from a user.
 
         Raises:
             ConfigError: a name is unknown, or a value has the wrong type or is out of range.
@@ -303,7 +303,7 @@ class Config:
         return replace(self.with_budget(budget), **values)
 
     def with_budget(self, given: Mapping[str, Any]) -> Config:
-        """This configuration with a new budget; `given` has values for some options of `BUDGET`.
+        """This configuration with a new budget; `given` has some of the options in `BUDGET`.
 
         A count replaces all previous counts: a preset's 100 updates must not cut short 5,000
         requested episodes. The target return is not a count: it stays unless `given` replaces it.
@@ -326,12 +326,12 @@ def _list_options() -> Iterator[Option]:
 
 
 OPTIONS = {option.name: option for option in _list_options()}
-# Budgets that are counts, each with the field of a run's progress that it limits.
+# The budgets that are counts, each with the field of a run's progress that it limits.
 COUNTED = {"updates": "update", "episodes": "episodes", "total_timesteps": "steps"}
 BUDGET = (*COUNTED, "until_return")  # a run ends when the first of these is reached
 
-# Where and how a run is played. A resumed run takes these from the command that resumes it, never
-# from its own files, which may come from another machine.
+# These options say where and how a run is played. A resumed run takes them from the command that
+# resumes it, never from its own files, which may come from another machine.
 LOCAL_OPTIONS = ("engine", "workers", "ray_address", "ray_mode")
 
 
@@ -339,11 +339,11 @@ class Algorithm(NamedTuple):
     """Facts about a learning algorithm."""
 
     title: str
-    preset: str  # one that uses it
-    num_actions: int  # of its policy
+    preset: str  # a preset that uses it
+    num_actions: int  # number of actions of its policy
 
 
-# By name, which is also the section of the algorithm's options.
+# The algorithms by name, which is also the section of their options.
 ALGORITHMS = {
     "reinforce": Algorithm("REINFORCE", "classic", num_actions=2),
     "ppo": Algorithm("PPO", "fast", num_actions=3),
@@ -351,7 +351,7 @@ ALGORITHMS = {
 
 
 def require_used(names: Iterable[str], config: Config, origin: str) -> None:
-    """Refuse options of the algorithm that `config` does not use: they would have no effect.
+    """Refuse options of the algorithm that `config` does not use, which would have no effect.
 
     >>> require_used(["num_envs", "seed"], Config().updated({"algorithm": "ppo"}, "here"), "here")
     >>> require_used(["num_envs", "seed"], Config(), "here")
@@ -369,7 +369,7 @@ it out, or use a preset with PPO, such as fast.
 
 
 def in_use(config: Config) -> dict[str, Any]:
-    """The options that a run uses, by name: all but those of the other algorithm.
+    """The options that a run uses, by name: all except those of the other algorithm.
 
     >>> "num_envs" in in_use(Config()), "batch_size" in in_use(Config())
     (False, True)

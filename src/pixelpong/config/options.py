@@ -10,7 +10,7 @@ Float = SupportsFloat
 
 
 class Options(TypedDict, total=False):
-    """What `pixelpong.train` accepts by name."""
+    """The options that `pixelpong.train` accepts by name."""
 
     seed: Int
     environment: Literal["ALE/Pong-v5", "Pong-v0", "PongDeterministic-v4", "PongNoFrameskip-v4"]

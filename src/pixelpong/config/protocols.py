@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pixelpong.schema import Meta, Share
 
 Name = Literal["ALE/Pong-v5", "Pong-v0", "PongDeterministic-v4", "PongNoFrameskip-v4"]
-MAX_FRAMES = 108_000  # per episode: 30 minutes of play
+MAX_FRAMES = 108_000  # frame limit of an episode, 30 minutes of play
 FrameSkip = Annotated[int, Meta(ge=1, le=60)]
 FrameLimit = Annotated[int, Meta(ge=1, le=MAX_FRAMES)]
 
@@ -22,8 +22,8 @@ class Protocol:
     """The rules behind an environment's name; they are also part of an agent's file."""
 
     environment: Name
-    frame_skips: tuple[FrameSkip, FrameSkip]  # frames of a step, drawn uniformly from this range
-    # Probability that a frame repeats the previous action (Machado et al. 2018, section 5.2).
+    frame_skips: tuple[FrameSkip, FrameSkip]  # frames per step, drawn uniformly from this range
+    # The probability that a frame repeats the previous action (Machado et al. 2018, section 5.2).
     sticky: Share
     max_frames: FrameLimit = MAX_FRAMES
     note: str = field(default="", compare=False)
@@ -33,7 +33,7 @@ class Protocol:
             raise ValueError("frame_skips is in the wrong order")
 
     def __str__(self) -> str:
-        """The name, and every rule that differs from the name's.
+        """The name, and every rule that differs from the rules of that name.
 
         >>> print(find_protocol("ALE/Pong-v5"))
         ALE/Pong-v5

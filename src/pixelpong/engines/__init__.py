@@ -1,4 +1,4 @@
-"""Engines map items to results, in the order of the items. They know no policy and no emulator.
+"""Engines turn items into results, in order, without knowing about policies or emulators.
 
 All engines run the same pure function and differ only in speed. One contract test covers them all.
 """
@@ -17,20 +17,20 @@ from pixelpong.errors import ConfigError, Interrupted, PixelpongError, WorkerErr
 from pixelpong.machine import count_cores, how_to_install, is_installed
 
 # Makes a worker, whose `play(item, params)` is a pure function of its arguments. The worker keeps
-# what is expensive to make. For Ray, whose workers are other processes, this must be picklable.
+# what is expensive to make. This must be picklable for Ray, whose workers are other processes.
 MakeWorker = Callable[[], Any]
 
-# Joins results of consecutive items, before a Ray process sends them: fewer results, in order.
+# Joins the results of consecutive items before a Ray process sends them, to send fewer results.
 Combine = Callable[[Sequence[Any], Iterator[Any]], list[Any]]
 
 
 @dataclass(frozen=True)
 class EngineStats:
-    """The number of workers of an engine now, and what it has lost since its start."""
+    """The number of workers an engine has now, and what it has lost since its start."""
 
     workers: int = 1
-    items_again: int = 0  # items played again, because a Ray worker died or was late
-    restarts: int = 0  # Ray workers replaced
+    items_again: int = 0  # number of items played again because a Ray worker died or was late
+    restarts: int = 0  # number of Ray workers that were replaced
 
 
 def never() -> bool:
@@ -39,24 +39,24 @@ def never() -> bool:
 
 
 class Engine:
-    """Plays items one after the other in this process; the other engines play several at once.
+    """Plays items one after the other in this process, for debugging and to check other engines.
 
-    It is there for debugging, and for checking the others.
+    The other engines play several items at once.
     """
 
     stats = EngineStats()
 
     def __init__(self, make_worker: MakeWorker, should_stop: Callable[[], bool] = never) -> None:
-        """Make no worker yet. `should_stop` is called several times a second."""
+        """Set up the engine without workers; `should_stop` is called several times a second."""
         self._make_worker, self._should_stop = make_worker, should_stop
         self._worker: Any = None
 
     def run(self, items: Sequence[Any], params: Any) -> Generator[Any, None, None]:
         """Play the items and yield their results, in order; this engine plays each on request.
 
-        `params` are not changed; for Ray, items must be picklable. Closing the generator ends the
-        run and drops what is being played; so does a stop, which raises `Interrupted`. An item that
-        raises, or kills its worker repeatedly, causes a `WorkerError`.
+        `params` are not changed. For Ray, items must be picklable. Closing the generator ends the
+        run and drops the current items; so does a stop, which raises `Interrupted`. An item that
+        raises an error or kills its worker repeatedly causes a `WorkerError`.
         """
         for item in items:
             if self._should_stop():

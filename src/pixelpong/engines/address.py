@@ -1,6 +1,6 @@
-"""The address of a Ray cluster, tried without Ray.
+"""The address of a Ray cluster, checked without Ray.
 
-Importing Ray takes seconds. If nothing answers at the address, Ray tries for minutes, or for ever.
+Importing Ray takes seconds. If nothing answers at the address, Ray tries for minutes or for ever.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from pathlib import Path
 
 from pixelpong.errors import MAX_GOT, ConfigError, refusing
 
-LOCAL = "local"  # stands for a Ray that this process starts
-CONNECT_SECONDS = 5.0  # time limit for the server to accept and to send something
-_FRAME_BYTES = 9  # header of an HTTP/2 frame
+LOCAL = "local"  # stands for a Ray cluster that this process starts
+CONNECT_SECONDS = 5.0  # time limit for the server to accept the connection and send something
+_FRAME_BYTES = 9  # size of an HTTP/2 frame's header
 _SETTINGS = 4  # type of the frame that a server sends first (RFC 9113, 3.4)
 
 
 def find_cluster(given: str | None) -> str:
-    """The cluster to use, ``HOST:PORT``, once it has answered; `LOCAL` if Ray is to be started.
+    """The cluster to use, ``HOST:PORT``, after it has answered; `LOCAL` to start Ray here.
 
-    The address is `given`, or the value of RAY_ADDRESS. ``auto`` means the cluster that was last
-    started or joined on this machine.
+    The address is `given` or the value of RAY_ADDRESS. ``auto`` means the cluster that this machine
+    started or joined last.
     """
     variable = os.environ.get("RAY_ADDRESS") or None
     address, name, advice = given, "--ray-address", "or leave --ray-address out"
@@ -37,7 +37,7 @@ def find_cluster(given: str | None) -> str:
         try:
             address = file.read_text("utf-8").strip()
         except OSError:
-            return "auto"  # Ray searches for its processes, and fails at once if there are none
+            return "auto"  # Ray searches for its processes and fails at once if there are none
         shown = f"{address}, which {file} names"
     host, port = split_address(address, name)
     with refusing(
@@ -78,7 +78,7 @@ def connect(host: str, port: int, seconds: float) -> socket.socket:
 
 
 def is_closed(connection: socket.socket) -> bool:
-    """Whether the process at the other end of a connection has closed it, or has died."""
+    """Whether the process at the other end of a connection has closed it or died."""
     try:
         while connection.recv(4096):
             pass  # pings and the like
@@ -90,11 +90,11 @@ def is_closed(connection: socket.socket) -> bool:
 
 
 def _uses_tls() -> bool:
-    """Whether Ray uses TLS, where the client speaks first."""
+    """Whether Ray uses TLS, in which the client speaks first."""
     return os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true")
 
 
 def _address_file() -> Path:
-    """Where ``ray start`` writes the address of the cluster (Ray 2.60)."""
+    """The file to which ``ray start`` writes the address of the cluster (Ray 2.60)."""
     parent = os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp"
     return Path(parent, "ray", "ray_current_cluster")

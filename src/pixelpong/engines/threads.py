@@ -69,16 +69,16 @@ class ThreadEngine(Engine):
         """
         if time.monotonic() >= self._next_trim:
             self._next_trim = time.monotonic() + TRIM_SECONDS
-            with contextlib.suppress(AttributeError, OSError, TypeError):  # TypeError: Windows
+            with contextlib.suppress(AttributeError, OSError, TypeError):  # TypeError on Windows
                 ctypes.CDLL(None).malloc_trim(0)
 
 
 class _Workers:
-    """The workers, one per thread; threads refer to these, so that the engine can be freed."""
+    """The workers, one per thread; threads refer to these so that the engine can be freed."""
 
     def __init__(self, make_worker: MakeWorker) -> None:
         self._make_worker, self._of_thread = make_worker, threading.local()
-        self._lock = threading.Lock()  # workers are made one at a time: the first compiles for all
+        self._lock = threading.Lock()  # held to make a worker; the first one compiles for all
 
     def play_here(self, item: Any, params: Any) -> Any:
         """Play an item with this thread's worker."""

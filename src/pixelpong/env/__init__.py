@@ -1,1 +1,1 @@
-"""The game, and what the network sees of a frame."""
+"""The game, and the parts of a frame that the network sees."""

@@ -2,13 +2,13 @@
 
 Facts found by experiment (``test_duel.py`` compares each frame with multi-agent-ale-py 0.1.12):
 
-- Of the 22 modes for two, 3 and 4 have the picture the agent was trained on: background 34, the
-  left paddle 56 in columns 16–19, the right one 200 in columns 140–143, each 16 rows high, a ball
-  14 of two columns by four rows. Modes 9 and 10 look the same, but their ball always flies
+- Of the 22 modes for two players, 3 and 4 have the picture the agent was trained on: background 34,
+  the left paddle 56 in columns 16–19, the right one 200 in columns 140–143, each 16 rows high, and
+  a ball 14 of two columns by four rows. Modes 9 and 10 look the same, but their ball always flies
   diagonally; mode 13 is a different game.
 - In mode 3 the ball always flies one column per frame, as in the game the agent learned; in mode
-  4 it gets faster, up to four columns per frame. So we use mode 3. Both difficulty switches are on
-  easy: on hard both paddles shrink.
+  4 it gets faster, up to four columns per frame. So we use mode 3. Both difficulty switches are set
+  to easy; on hard, both paddles shrink.
 - With the same presses, the right paddle is in the same rows, frame for frame, as in the one-player
   game; both paddles move in every second frame, about 5.7 rows per press.
 - The first ball is served automatically, to the left. After that the winner of a point has to press
@@ -24,13 +24,13 @@ from __future__ import annotations
 
 from pixelpong.atari.machine import PADDLE_CENTRE, PADDLE_HIGHEST, PADDLE_LOWEST, PADDLE_TURN
 
-LEFT, RIGHT = 0, 1  # the two sides, as indices of the points
-FIRST_ROW, LAST_ROW = 34, 193  # rows of the frame between which paddles are visible
+LEFT, RIGHT = 0, 1  # the two sides, as indices of `points`
+FIRST_ROW, LAST_ROW = 34, 193  # paddles are visible between these rows of the frame
 MODE = 3  # Pong for two, with the ball of the one-player game
-MAX_FRAMES = 65_000  # shortly before the cartridge itself ends a game, in any mode
+MAX_FRAMES = 65_000  # slightly less than the number after which the cartridge ends a game
 
-# The row of a paddle's middle at the start, and how far one frame's press moves it.
+# The row of a paddle's middle at the start, and how many rows a press of one frame moves it.
 MIDDLE_ROW, ROWS_PER_PRESS = 103.0, 5.7
-# From the middle to the ends of the knob.
+# The number of presses from the middle to either end of the knob.
 MIN_PRESSES = (PADDLE_LOWEST - PADDLE_CENTRE) / PADDLE_TURN
 MAX_PRESSES = (PADDLE_HIGHEST - PADDLE_CENTRE) / PADDLE_TURN

@@ -1,12 +1,12 @@
-"""What the fast network sees: cells of the field, pairs of cells, the last action.
+"""The inputs of the fast network: cells of the field, pairs of cells, and the last action.
 
 A cell is a rectangle of the preprocessed field. It is on if any of its pixels is on. Small cells
-say where something is; large cells carry what was learned at one place over to its neighbourhood.
+say where something is; large cells carry over what was learned in one spot to its neighbourhood.
 
-A pair is a displacement: it is on if two small cells are on that are this many columns and rows
-apart. It contains the column only roughly, and the height not at all. So what the network learns
-about two approaching objects holds wherever they meet; with cells alone it would have to learn it
-again at each place. Every row of the displacement matters: where the ball hits the paddle decides
+A pair is a displacement: it is on if two small cells that are this many columns and rows apart are
+on. It contains the column only roughly, and the height not at all. So what the network learns about
+two approaching objects holds wherever they meet; with cells alone it would have to learn it again
+at each spot. Every row of the displacement matters, because where the ball hits the paddle decides
 how it bounces.
 
 Each cell and each pair is a feature. In two consecutive frames it becomes one of three inputs:
@@ -15,7 +15,7 @@ Each cell and each pair is a feature. In two consecutive frames it becomes one o
     appeared  on now, not before
     vanished  on before, not now
 
-Three more inputs say which action the agent chose last: with sticky actions it may still be held.
+Three more inputs say which action the agent chose last, because sticky actions may still hold it.
 All inputs are 0 or 1, and about 80 of them are 1. Nothing here is specific to balls and paddles.
 This is the dense definition; `pixelpong.kernels.observing.observe_features` is the fast form.
 """
@@ -38,8 +38,8 @@ PAIR_ROWS, PAIR_COLUMNS = 80 // PAIR_SHAPE[0], 80 // PAIR_SHAPE[1]
 PAIR_BAND = 8  # adjacent columns of these cells that count as one; they divide PAIR_COLUMNS
 NUM_OFFSETS = 2 * PAIR_ROWS - 1  # rows between two cells: 1 − PAIR_ROWS … PAIR_ROWS − 1
 
-# For each band of the right cell, the index of its closest displacement; then their number. A band
-# has as many displacements as there are columns to the left of its rightmost column.
+# For each band of the right cell, the index of its closest displacement; then the total number of
+# displacements. A band has as many as there are columns to the left of its rightmost column.
 BAND_STARTS = tuple(
     int(start) for start in np.cumsum([0, *range(PAIR_BAND - 1, PAIR_COLUMNS, PAIR_BAND)])
 )
@@ -50,9 +50,9 @@ NUM_INPUTS = 3 * NUM_FEATURES + len(ACTIONS)
 
 
 def find_cells(field: NDArray[Any]) -> NDArray[np.bool_]:
-    """Find the cells that are on, [NUM_CELLS]: the first shape's row by row, then the next's.
+    """Find the cells that are on, [NUM_CELLS]: row by row for the first shape, then the next shape.
 
-    In all functions here, `field` is [80, 80], where a pixel is on if it is not 0.
+    In all functions here, `field` is [80, 80], and a pixel is on if it is not 0.
     """
     return np.concatenate([_divide(field, shape).ravel() for shape in CELL_SHAPES])
 
@@ -102,10 +102,10 @@ def observe_features(
 
 @functools.cache
 def list_cells_of_pixels() -> NDArray[np.uint16]:
-    """The cells that contain each pixel, [6400, number of shapes + 1]; not to be changed.
+    """The cells that contain each pixel, [6400, number of shapes + 1]; do not change them.
 
-    For each shape, the index in the result of `find_cells`; in the last column the cell that forms
-    pairs, row · PAIR_COLUMNS + column.
+    There is one column per shape, with an index in the result of `find_cells`. The last column has
+    the cell that forms pairs, as row · PAIR_COLUMNS + column.
     """
     row, column = np.divmod(np.arange(80 * 80), 80)
     columns, base = [], 0
@@ -120,8 +120,8 @@ def list_cells_of_pixels() -> NDArray[np.uint16]:
 def list_geometry() -> NDArray[np.int64]:
     """The geometry for `pixelpong.kernels.observing.observe_features`: [2 + PAIR_COLUMNS].
 
-    It is NUM_FEATURES, NUM_OFFSETS, and for each column of a pair's right cell the feature whose
-    left cell is in the same row, one column to the left. Not to be changed.
+    It has NUM_FEATURES, NUM_OFFSETS, and for each column of a pair's right cell the feature whose
+    left cell is in the same row, one column to the left. Do not change it.
     """
     bands = np.arange(PAIR_COLUMNS) // PAIR_BAND
     beside = NUM_CELLS + np.array(BAND_STARTS)[bands] * NUM_OFFSETS + PAIR_ROWS - 1
@@ -136,10 +136,10 @@ def share_among_pixels(
 ) -> NDArray[np.float64]:
     """Divide the contribution of each input equally among the pixels that turn it on.
 
-    A cell's pixels are those of the newest frame if it stayed or appeared, of the previous frame if
-    it vanished. A pair gives half to the pixels of each cell. The last action gives nothing.
+    A cell that stayed or appeared has its pixels in the newest frame; one that vanished has them in
+    the previous frame. A pair gives half to the pixels of each cell. The last action gives nothing.
     `now` and `before` hold active pixels; `shares` is the contribution of each of the `inputs` that
-    are 1. The result, [80, 80], adds up to the sum of `shares` without the last action's.
+    are 1. The result, [80, 80], adds up to the sum of `shares` without the last action's share.
     """
     worth = np.zeros(NUM_INPUTS)
     worth[inputs] = shares
@@ -154,13 +154,13 @@ def share_among_pixels(
 
 
 def _share(cells: NDArray[np.intp], worths: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The contribution of each pixel, given its cell, if a cell's is divided equally."""
+    """Divide each cell's contribution equally among its pixels, given the cell of each pixel."""
     counts = np.bincount(cells, minlength=len(worths))
     return worths[cells] / counts[cells]
 
 
 def _worths_in_pairs(cells: NDArray[np.intp], worths: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The contributions of the cells that form pairs: half of each pair's."""
+    """The contribution of each cell that forms pairs: half the contribution of each pair."""
     rows, columns = np.divmod(cells, PAIR_COLUMNS)
     left, right = np.nonzero(columns[:, None] < columns[None, :])
     beside = list_geometry()[2:]

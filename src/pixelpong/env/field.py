@@ -1,8 +1,8 @@
-"""What the network sees of Pong, drawn at once: a bit for each pixel that is not background.
+"""The field of Pong, drawn directly: one bit for each pixel that is not background.
 
 The field is every second pixel of every second row of the picture, from row `FIELD_TOP` on. Drawing
-it takes a part of the time that a picture takes. It equals what `pixelpong.env.preprocess` makes of
-the picture. Written in typed Python, compiled with Pong (`pixelpong.env.native`).
+it takes less time than drawing a picture. It equals the result of `pixelpong.env.preprocess` for
+the picture. The code is typed Python, compiled with Pong (`pixelpong.env.native`).
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ DRAW_FIELD = DRAW_OWN
 PONG_MACHINE = np.dtype(
     [
         *MACHINE.descr,
-        # For `pixelpong.env.cartridge`: the rounds left of a loop; those in which the playfield
-        # changes, and the address of its data.
+        # For `pixelpong.env.cartridge`: the remaining rounds of a loop; the rounds in which the
+        # playfield changes; and the addresses of the playfield's data.
         ("rounds", "<u8", 3),
         ("playfield_rounds", "<u8", 3),
         ("playfield_at", "<u2", 4),
         ("field", "<u8", (FIELD_SIZE, 2)),  # bit x of row y: something is drawn there
     ]
 )
-"""The machine with Pong in it."""
+"""The record of the machine with Pong in it."""
 
-BACKGROUND = (0, 34, 228)  # black, the background of play, that of the first frame
+BACKGROUND = (0, 34, 228)  # black, the background during play, the background of the first frame
 IS_ACTIVE = tuple(int(colour not in BACKGROUND) for colour in range(256))
 
 _EVEN_1, _EVEN_2, _EVEN_4, _EVEN_8, _EVEN_16, _EVEN_32, _EVEN_64 = (

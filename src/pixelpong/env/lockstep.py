@@ -1,7 +1,7 @@
-"""A cartridge played here and on ALE, frame by frame: is it the same game?
+"""Plays a cartridge here and on ALE, frame by frame, to check that it is the same game.
 
-Compared are the memory after every frame and every start, and some of the pictures. Games begin on
-both sides as an ALE begins them: after a reset, which keeps what the game before left in memory.
+It compares the memory after every frame and every start, and some of the pictures. Both sides start
+games as ALE does: after a reset, which keeps what the previous game left in memory.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pixelpong.atari.machine import DRAW_NOTHING, DRAW_PICTURE, FRAME_DONE, WIDT
 from pixelpong.atari.roms import rom_path
 from pixelpong.atari.starting import start
 
-MEMORY = 128  # bytes; ALE shows a cartridge's own memory behind them
+MEMORY = 128  # bytes; in ALE, a cartridge's own memory follows them
 STYLES = ("random", "held", "purposeful")
 
 
 def load_ale(name: str) -> Any:
-    """ALE after loading a cartridge, a frame a call, with no sticky actions."""
+    """Load a cartridge into ALE, with one frame per call and no sticky actions."""
     import ale_py
 
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
@@ -36,7 +36,7 @@ def load_ale(name: str) -> Any:
 
 
 def moves(style: str, legal: tuple[int, ...], rng: np.random.Generator) -> Iterator[int]:
-    """Actions, for ever: other ones in each frame, held ones, or a way and a button that pulses."""
+    """Yield actions without end: random ones, held ones, or a held one with a pulsing button."""
     actions, button = np.array(legal), 1 if 1 in legal else legal[-1]
     while True:
         action = int(rng.choice(actions))
@@ -52,24 +52,24 @@ def moves(style: str, legal: tuple[int, ...], rng: np.random.Generator) -> Itera
 
 @dataclass
 class Comparison:
-    """What was compared, and the first difference."""
+    """The counts of a comparison, and the first difference."""
 
     frames: int = 0
     starts: int = 0
     pictures: int = 0
     wrong_pictures: int = 0
     pokes: int = 0
-    stops: int = 0  # refused by our machine, after pokes
-    differences: int = 0  # in memory; play ends at the first one, but not after pokes
+    stops: int = 0  # stops of our machine after pokes
+    differences: int = 0  # differences in memory; without pokes, play ends at the first one
     difference: str = ""
     picture_difference: str = ""
 
 
 class Lockstep:
-    """A compiled cartridge beside ALE."""
+    """A compiled cartridge, played next to ALE."""
 
     def __init__(self, game: Game, picture_every: int = 8) -> None:
-        """Load the cartridge; every so many frames, and at every start, pictures are compared."""
+        """Load the cartridge; compare pictures every `picture_every` frames and at every start."""
         self.game, self.found, self._every = game, Comparison(), picture_every
         self._legal, self._rows = game.cartridge.legal_actions, game.cartridge.rows
         self._number = 0
@@ -81,10 +81,10 @@ class Lockstep:
         """Play some frames from a reset; stop at the first difference in memory.
 
         Args:
-            style: of the actions, one of STYLES.
-            frames: to be played, games that end included.
-            rng: of the actions and the pokes.
-            pokes: the chance that a random byte is written to both memories before a frame.
+            style: the style of the actions, one of STYLES.
+            frames: number of frames to play, over several games if necessary.
+            rng: generator for the actions and the pokes.
+            pokes: probability that a random byte is written to both memories before a frame.
         """
         actions, found, end = moves(style, self._legal, rng), self.found, self.found.frames + frames
         differences, stops = found.differences, found.stops
@@ -131,7 +131,7 @@ class Lockstep:
         found.frames += 1
         if machine["stop"][0] == FRAME_DONE:
             self._compare(f"frame {found.frames}", with_picture=draws)
-        elif found.pokes:  # a program that lost its way: nobody sees another frame of it
+        elif found.pokes:  # the poke made the program crash, so its later frames do not matter
             found.stops += 1
         else:
             self._differ(f"our machine stops in frame {found.frames}")

@@ -4,8 +4,8 @@ On first use the cartridge is read from the ROM in ale-py, translated and compil
 second; later processes load the code from the cache in milliseconds. The compiled code contains the
 game's logic and stays on the user's machine.
 
-Other compiled code can call the same functions without Python's lock, through `NativeGame.address`
-and with its own machine (`pixelpong.kernels.records.GAME`).
+Other compiled code can call the same function without Python's lock, through `NativeGame.address`
+and with its own machine (`pixelpong.kernels.records.RULES`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _IDLE_FRAMES, _RESET_FRAMES = 60, 12
 
 
 class NativeGame(Game):
-    """Compiled Pong, for any number of machines; with `is_plain` it skips no rounds."""
+    """Compiled Pong, for any number of machines; with `is_plain` it skips no rounds of loops."""
 
     def __init__(self, rom: bytes, folder: Path | None = None, *, is_plain: bool = False) -> None:
         super().__init__(PONG, rom, folder, is_plain=is_plain)
@@ -76,7 +76,7 @@ class NativeGame(Game):
 
 
 class NativeConsole:
-    """A console with Pong in it, reused for every game; `mode` as in `NativeGame.switch_on`."""
+    """A console with Pong in it, reused for every game; for `mode` see `NativeGame.switch_on`."""
 
     def __init__(self, mode: int = 0, game: NativeGame | None = None) -> None:
         self._game = game = game or load_game()  # keeps the machine code alive
@@ -85,10 +85,10 @@ class NativeConsole:
         self.machine = self._start.copy()  # [1] PONG_MACHINE, for compiled code that plays on it
         self._pointer = self.machine.ctypes.data
         self._state = self.machine.view(np.uint8)[: STATE.itemsize]  # as bytes, which is faster
-        # The fields stop, reward, is_over, frames, as numbers, which is faster.
+        # The fields stop, reward, is_over and frames as numbers, which is faster.
         at = PONG_MACHINE.fields["stop"][1]  # type: ignore[index]
         self._results = self.machine.view(np.uint8)[at : at + 16].view("<i4")
-        # Palette indices of the last frame drawn.
+        # The palette indices of the last frame that was drawn.
         picture = self.machine["picture"][0, : ROWS * WIDTH]
         self.picture: NDArray[np.uint8] = picture.reshape(ROWS, WIDTH)
 
@@ -105,11 +105,11 @@ class NativeConsole:
         return cartridge.LAST_POINT in points
 
     def reset(self) -> None:
-        """Start a game; picture and field are those of its first frame."""
+        """Start a game, with the picture and the field of its first frame."""
         self.machine[:] = self._start
 
     def run(self, actions: bytes, draws: int) -> tuple[int, bool, int]:
-        """Play frames, one action byte each, up to the one in which a side reaches 21 points.
+        """Play frames, one action byte each, until the frame in which a side reaches 21 points.
 
         Return the points won minus the points lost, whether the game is over, and the frames
         played. `picture` changes only with DRAW_PICTURE.
@@ -121,7 +121,7 @@ class NativeConsole:
         return reward, bool(is_over), frames
 
     def get_state(self) -> NDArray[np.void]:
-        """Everything the future depends on: [1] STATE."""
+        """The state on which the future depends, [1] STATE."""
         return self._state.copy().view(STATE)
 
     def set_state(self, state: NDArray[np.void]) -> None:
@@ -140,5 +140,5 @@ def load_game() -> NativeGame:
 
 @functools.cache
 def start_of(game: NativeGame, mode: int) -> NDArray[np.void]:
-    """A machine at the start of a game, [1] PONG_MACHINE; not to be changed."""
+    """A machine at the start of a game, [1] PONG_MACHINE; do not change it."""
     return game.switch_on(mode)

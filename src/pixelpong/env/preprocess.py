@@ -1,4 +1,4 @@
-"""What the network sees of a frame, in readable NumPy; this defines what the kernels compute.
+"""The preprocessing of frames in readable NumPy, which defines what the kernels compute.
 
 Source: Karpathy, "Pong from Pixels" (2016): crop to the field, take every second pixel, set the
 background to 0 and the rest to 1, and subtract consecutive frames. The originals write the zeros
@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from pixelpong.env import field as fields
 from pixelpong.items import NUM_PIXELS
 
-FIELD_ROWS = slice(35, 195)  # of the frame, without the points above and the border below
-BACKGROUND_REDS = (0, 144, 109)  # black, while playing, and in the first frame after a reset
-IS_ACTIVE = np.array(fields.IS_ACTIVE, np.bool_)  # [256]: whether a palette index becomes 1
+FIELD_ROWS = slice(35, 195)  # rows of the frame without the points above and the border below
+BACKGROUND_REDS = (0, 144, 109)  # black, during play, and in the first frame after a reset
+IS_ACTIVE = np.array(fields.IS_ACTIVE, np.bool_)  # [256], whether a palette index becomes 1
 
 
 def preprocess(frame: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -31,7 +31,7 @@ def difference(
 ) -> NDArray[np.float32]:
     """Subtract two preprocessed frames: [NUM_PIXELS] of −1, 0 and 1.
 
-    At the first step of an episode, `previous` is None, and all numbers are 0.
+    At the first step of an episode, `previous` is None and the result is all zeros.
     """
     if previous is None:
         return np.zeros(NUM_PIXELS, np.float32)
@@ -39,7 +39,7 @@ def difference(
 
 
 def pack_field(screen: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Preprocess a screen of palette indices, [210, 160], to the bits that the kernels read.
+    """Preprocess a screen of palette indices, [210, 160], into the bits that the kernels read.
 
     Bit x of row y of the result, [80, 2], is set if `preprocess` returns 1 there.
 
@@ -57,6 +57,6 @@ def pack_field(screen: NDArray[np.uint8]) -> NDArray[np.uint64]:
 def mirror(screen: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Mirror a screen for the player on the left, so that its paddle is on the right.
 
-    The columns that `preprocess` takes, every second one, are in reverse order.
+    The columns that `preprocess` uses, every second one, are in reverse order.
     """
     return screen[:, (158 - np.arange(160)) % 160]

@@ -1,4 +1,4 @@
-"""Pong's ROM, the one behind every result of this project."""
+"""Pong's ROM, which is behind every result of this project."""
 
 from __future__ import annotations
 

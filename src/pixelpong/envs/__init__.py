@@ -1,4 +1,4 @@
-"""The game as an environment for other programs: one game, many at once, a game of two learners.
+"""The game as an environment for other programs: one game, many games, or a game for two learners.
 
 env = pixelpong.make_env()
 env = gymnasium.make("pixelpong.envs:pixelpong/Pong-v0")                        the same

@@ -1,4 +1,4 @@
-"""Our environments under their name in Gymnasium, and Gymnasium's own Pong."""
+"""Registers our environments in Gymnasium, and makes Gymnasium's own Pong."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ID = "pixelpong/Pong-v0"
 
 
 def make_theirs() -> gymnasium.Env[NDArray[Any], Any]:
-    """Make Gymnasium's own ``ALE/Pong-v5``, of ale-py."""
+    """Make Gymnasium's own ``ALE/Pong-v5``, from ale-py."""
     import ale_py
 
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
@@ -19,7 +19,7 @@ def make_theirs() -> gymnasium.Env[NDArray[Any], Any]:
     return gymnasium.make("ALE/Pong-v5")
 
 
-# Gymnasium's checks of every step, of which both environments have their own, take longer than it.
+# Both environments check their input themselves. Gymnasium's checks take longer than the step.
 gymnasium.register(
     ID,
     "pixelpong.envs.single:PongEnv",

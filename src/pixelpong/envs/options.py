@@ -1,4 +1,4 @@
-"""The options of `pixelpong.make_vec`: which there are, what they may be, which go together."""
+"""The options of `pixelpong.make_vec`, their allowed values and combinations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Stack = Annotated[int, Meta(ge=1, le=64)]
 
 @dataclass(frozen=True)
 class EnvOptions:
-    """The options, described in `PongVectorEnv`."""
+    """The options of an environment, described in `PongVectorEnv`."""
 
     num_envs: Number
     observation: Observation
@@ -55,22 +55,22 @@ class EnvOptions:
         return max(self.frameskip, self.max_frameskip or 0)
 
 
-# Options of AtariVectorEnv that Pong has no use for, with the values that change nothing.
+# Options of AtariVectorEnv that have no effect on Pong, with the only accepted values.
 _UNUSED = {
     "batch_size": 0, "thread_affinity_offset": -1, "continuous": False,
     "continuous_action_threshold": 0.5, "episodic_life": False, "life_loss_info": False,
 }  # fmt: skip
-# Of the observation "atari" alone, with their defaults.
+# Options that only affect the observation "atari", with their defaults.
 _OF_ATARI = {"img_height": 84, "img_width": 84, "grayscale": True, "stack_num": 4, "maxpool": True}
-# Options that the future of a game does not depend on.
+# Options that do not affect the future of a game.
 _FREE = ("num_envs", "num_threads", "copy", "reward_clipping", "opponent")
 
 
 def check_options(options: dict[str, Any], unused: dict[str, Any], maker: str) -> EnvOptions:
-    """Refuse options that are unknown, out of range, or without effect beside the others.
+    """Refuse options that are unknown, out of range, or have no effect with the others.
 
-    `unused` has those that are not among `EnvOptions`; `maker` is the name of the function that was
-    called.
+    `unused` holds the options that are not in `EnvOptions`; `maker` is the name of the called
+    function.
     """
     types = get_type_hints(EnvOptions, include_extras=True)
     for name, value in unused.items():
@@ -86,7 +86,7 @@ def check_options(options: dict[str, Any], unused: dict[str, Any], maker: str) -
         }
     )
     if checked.full_action_space and checked.actions != "six":
-        raise ConfigError("full_action_space has all actions; leave actions out, or this.")
+        raise ConfigError("full_action_space has all actions. Leave out one of the two options.")
     if checked.observation != "atari":
         for name, default in _OF_ATARI.items():
             if getattr(checked, name) != default:
@@ -99,7 +99,7 @@ def check_options(options: dict[str, Any], unused: dict[str, Any], maker: str) -
 
 
 def hash_rules(options: EnvOptions, opponent: bytes) -> bytes:
-    """What a game's future depends on besides its state, [32]; `opponent` tells opponents apart."""
+    """Hash everything else that a game's future depends on: [32]; `opponent` identifies it."""
     values = dataclasses.asdict(options)
     rules = {name: value for name, value in values.items() if name not in _FREE}
     text = json.dumps(rules, sort_keys=True)

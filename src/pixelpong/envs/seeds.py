@@ -1,4 +1,4 @@
-"""Seeds of the games of an environment, of any size, and what is drawn from them alone."""
+"""The seeds of an environment's games, of any size, and the numbers of waits drawn from them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 from pixelpong.errors import ConfigError, must_be
 
-_BLOCK = 4096  # numbers that are skipped at once
+_BLOCK = 4096  # number of values skipped at a time
 
 
 def read_seed(seed: Any) -> int:
-    """A seed as a Python number, of any size, or refuse it."""
+    """Check a seed, of any size, and return it as a Python number."""
     try:
         number = operator.index(seed.item() if hasattr(seed, "item") else seed)
     except (TypeError, ValueError):
@@ -24,7 +24,7 @@ def read_seed(seed: Any) -> int:
 
 
 def read_seeds(seed: Any, count: int) -> list[int]:
-    """The seeds of games from one number, from which they count on, or from one number each."""
+    """The seeds of `count` games: consecutive from one number, or one number for each game."""
     if np.ndim(seed) == 0:
         first = read_seed(seed)
         seeds = [first + i for i in range(count)]
@@ -36,7 +36,7 @@ def read_seeds(seed: Any, count: int) -> list[int]:
 
 
 def _shorten(seed: int) -> int:
-    """The seed itself, or if it has more than 63 bits, as many that depend on all of it.
+    """The seed itself, or 63 bits that depend on all of it if it is longer.
 
     >>> _shorten(3), _shorten(2**64 + 3) < 2**63
     (3, True)
@@ -47,9 +47,9 @@ def _shorten(seed: int) -> int:
 
 
 def find_wait(seed: int, episode: int, noop_max: int) -> int:
-    """The number of frames without a press with which an episode of a seed begins.
+    """The number of frames without a press at the start of a seed's episode.
 
-    As ale-py on Linux does: the k-th episode takes the k-th number of C++'s ``mt19937``.
+    As in ale-py on Linux, the k-th episode uses the k-th number of C++'s ``mt19937``.
     """
     if noop_max == 0:
         return 0

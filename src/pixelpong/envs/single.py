@@ -1,4 +1,4 @@
-"""One game of Pong as a Gymnasium environment: the game of a training and of an evaluation.
+"""One game of Pong as a Gymnasium environment: the same game as in training and evaluation.
 
 The k-th episode after ``reset(seed=S)`` has the sticky frames of the k-th episode of
 ``pixelpong.evaluate(..., seed=S)``, so you can compare an agent's results game by game.
@@ -33,21 +33,21 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
 
     Args:
         observation: ``"frame"``, [210, 160, 3] uint8, which our agents need; ``"pixels"``, [80, 80]
-            float32 of −1, 0 and 1, what changed in the field since the previous step: what the
+            float32 of −1, 0 and 1, the changes in the field since the previous step, which the
             classic network sees; ``"field"``, [80, 80] uint8, 1 where something is drawn; or
             ``"atari"``, as in `pixelpong.make_vec`.
         actions: ``"six"``, numbered as in ``ALE/Pong-v5``, which our agents need; ``"three"``:
             stay, up, down; ``"two"``: up, down.
-        opponent: ``"builtin"``, or an agent: ``"club"``, a run or a file. It draws its actions, and
-            the winner of a point serves at once.
-        environment: protocol, by the name under which results are published.
+        opponent: ``"builtin"``, or an agent such as ``"club"``, a run or a file. An agent samples
+            its actions, and the winner of a point serves at once.
+        environment: the protocol, by the name under which results are published.
         frame_skip: frames per step; the protocol's own by default.
         sticky: probability that a frame keeps the held action; the protocol's own by default.
         max_frames: frames after which an episode is cut off; the protocol's own by default.
         render_mode: ``"rgb_array"`` for `render`, or None.
 
     Raises:
-        ConfigError: a word is unknown, or a number is out of range.
+        ConfigError: an option's value is unknown or out of range.
         EmulatorError: the emulator or its game is not installed.
 
     >>> env = PongEnv("pixels", actions="two")
@@ -91,12 +91,12 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[Any], dict[str, Any]]:
-        """Start the first episode of `seed`, or without a seed the next episode.
+        """Start the first episode of `seed`; without a seed, start the next episode.
 
-        Until a seed is given, one from the system is used. There are no `options`.
+        Until you give a seed, the system supplies one. There are no `options`.
         """
         for name in options or {}:
-            raise ConfigError(f"reset() has no option {name!r}: leave it out.")
+            raise ConfigError(f"reset() has no option {name!r}. Leave it out.")
         seed = None if seed is None else read_seed(seed)
         super().reset(seed=seed)
         observations, _ = self._envs.reset(seed=seed)
@@ -124,14 +124,14 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
         return frames[0] if frames else None
 
     def clone_state(self) -> Any:
-        """Everything that the future of the game depends on, for `restore_state`."""
+        """The state on which the game's future depends, for `restore_state`."""
         return self._envs.clone_state()
 
     def restore_state(self, state: Any) -> None:
-        """Continue from a state of this game, or of another with the same options.
+        """Continue from a state of this game, or of another game with the same options.
 
         Raises:
-            ConfigError: it is another one; nothing has changed.
+            ConfigError: the state does not fit this game; nothing has changed.
         """
         self._envs.restore_state(state)
 

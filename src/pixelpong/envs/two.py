@@ -1,6 +1,6 @@
-"""A game of two learners, in the form of PettingZoo's parallel API; PettingZoo is not needed.
+"""A game for two learners with PettingZoo's parallel API; PettingZoo itself is not needed.
 
-Each side sees itself on the right, so one agent can play both. A side that may serve does so.
+Each side sees itself on the right, so one agent can play both sides. A side serves when it may.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pixelpong.envs.vector import Observation, PongVectorEnv
 from pixelpong.errors import ConfigError, must_be
 from pixelpong.items import SELF
 
-Each = dict[str, Any]  # by agent
+Each = dict[str, Any]  # one value per agent
 
 
 class _OneGame(PongVectorEnv):
@@ -23,7 +23,7 @@ class _OneGame(PongVectorEnv):
 
 
 class TwoPlayerEnv:
-    """Make a game of two learners, with the options of `pixelpong.make_vec`.
+    """Make a game for two learners, with the options of `pixelpong.make_vec`.
 
     >>> env = TwoPlayerEnv("pixels", actions="three")
     >>> observations, infos = env.reset(seed=0)
@@ -48,16 +48,16 @@ class TwoPlayerEnv:
 
     @property
     def agents(self) -> list[str]:
-        """The agents that play; none before the first episode and after the end of one."""
+        """The agents that play now; empty before the first episode and after the end of one."""
         return list(self.possible_agents) if self._envs.games["is_on"][0] else []
 
     def reset(self, seed: int | None = None, options: Each | None = None) -> tuple[Each, Each]:
-        """Begin an episode; return what each agent sees, and infos."""
+        """Start an episode; return each agent's observation and info."""
         observations, _ = self._envs.reset(seed=seed)
         return self._see(observations[0]), {agent: {} for agent in self.agents}
 
     def step(self, actions: Each) -> tuple[Each, Each, Each, Each, Each]:
-        """Play a step with an action of each agent."""
+        """Play a step with one action per agent."""
         if not self.agents:
             raise ConfigError("No episode is in progress: call reset() before step().")
         if set(actions) != set(self.possible_agents):
@@ -77,11 +77,11 @@ class TwoPlayerEnv:
         return frames and frames[0]
 
     def close(self) -> None:
-        """End its threads."""
+        """End the threads."""
         self._envs.close()
 
     def _see(self, right: Any) -> Each:
-        """What each side sees."""
+        """Each side's observation."""
         kind = self._envs.observation
         left = mirror(right) if kind == "frame" else np.flip(right, 2 if kind == "atari" else 1)
         return {"right": right, "left": np.ascontiguousarray(left)}

@@ -1,11 +1,10 @@
-"""Many games of Pong as one environment: a step of all of them is one compiled call per thread.
+"""Many games of Pong as one environment; a step of all games is one compiled call per thread.
 
 A game is a row in a few arrays, so a state is a copy of them. Its sticky frames are drawn as in
 `pixelpong.evaluate`: game i has the seed S + i, whose k-th episode has generator k.
 
-Ctrl-C may come at any moment. Before its round begins, a call has changed nothing but what is
-computed anew from the state; from then on the round is played to its end, if necessary by the next
-call.
+Ctrl-C may come at any moment. Before its round starts, a call changes only data that is recomputed
+from the state. Once the round has started, it is played to its end, if necessary by the next call.
 """
 
 from __future__ import annotations
@@ -53,36 +52,36 @@ from pixelpong.seeding import make_rng
 
 Step = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]
 
-_BLOCK = 128  # steps of a game whose numbers are drawn at once
+_BLOCK = 128  # number of steps for which a game's random numbers are drawn at once
 
 
 class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
-    """Many games of Pong, in place of ale-py's ``AtariVectorEnv("pong", num_envs)``.
+    """Many games of Pong, as a replacement for ale-py's ``AtariVectorEnv("pong", num_envs)``.
 
-    Its options have their names and defaults here, and on the same actions all bytes are the same,
-    except for sticky frames, which come from generators of our own.
+    The options have the same names and defaults, and the same actions give the same bytes. Only
+    sticky frames differ, because they come from our own generators.
 
     Args:
         num_envs: number of games.
         observation: ``"atari"``, [4, 84, 84] uint8, the last four pictures, each the maximum of two
-            frames in grey, made smaller; or ``"pixels"``, ``"field"`` or ``"frame"``, as in
+            grey frames, reduced in size; or ``"pixels"``, ``"field"`` or ``"frame"``, as in
             `pixelpong.make_env`.
         actions, opponent: as in `pixelpong.make_env`. With the opponent ``"self"``, actions [N, 2]
             play the right and the left side.
-        num_threads: by default one per core. The results do not depend on it.
-        copy: False reuses the array of observations, so a step overwrites those of the last one.
+        num_threads: number of threads, by default one per core. It does not affect the results.
+        copy: False reuses one array, so each step overwrites the observations of the last one.
         render_mode: ``"rgb_array"`` for `render`, or None.
         autoreset_mode: ``"NextStep"``, ``"SameStep"`` or ``"Disabled"``, as in Gymnasium.
-        frameskip, max_frameskip: frames per step, drawn from this range if there are two.
-        repeat_action_probability: that a frame keeps the held action.
+        frameskip, max_frameskip: frames per step, drawn from this range if both are given.
+        repeat_action_probability: the probability that a frame keeps the held action.
         max_num_frames_per_episode: frames after which an episode is cut off.
-        noop_max: an episode begins with fewer frames without a press than this, which do not
-            count; if a game ends in them, they go on in another one.
-        use_fire_reset: the first frame of an episode has a press.
-        reward_clipping: makes no difference, as a step has one point at most.
-        full_action_space: all eighteen actions of the console.
-        img_height, img_width, grayscale, stack_num, maxpool: of ``"atari"`` alone.
-        unused: options of AtariVectorEnv that Pong has no use for; only their defaults are
+        noop_max: an episode starts with fewer than this many frames without a press, which do not
+            count. If a game ends in them, they continue in another one.
+        use_fire_reset: press the button in the first frame of an episode.
+        reward_clipping: has no effect, because a step has at most one point.
+        full_action_space: use all eighteen actions of the console.
+        img_height, img_width, grayscale, stack_num, maxpool: only for ``"atari"``.
+        unused: options of AtariVectorEnv that have no effect on Pong; only their defaults are
             accepted.
 
     Raises:
@@ -96,7 +95,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
     ((3, 4, 84, 84), [0.0, 0.0, 0.0])
     """
 
-    maker: ClassVar = "make_vec"  # the function that was called, for messages
+    maker: ClassVar = "make_vec"  # the name of the called function, for messages
 
     def __init__(  # noqa: PLR0913 - most are AtariVectorEnv's
         self,
@@ -133,7 +132,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         self.metadata["autoreset_mode"] = self.autoreset_mode
         numbers = DUEL_ACTIONS if self._is_duel else SOLO_ACTIONS
         chosen = ALL_ACTIONS if options.full_action_space else ACTION_SETS[options.actions]
-        self.moves = np.array([numbers[k] for k in chosen])  # the console's action of each
+        self.moves = np.array([numbers[k] for k in chosen])  # the console's action for each index
         agent = None if opponent in (BUILTIN, SELF) else open_agent(opponent)[1]
         self._opponents = [agent.make_network() for _ in range(num_envs)] if agent else []
         opposing = fingerprint(agent.params) if agent else opponent
@@ -159,7 +158,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         self.action_space = batch_space(self.single_action_space, self.num_envs)
 
     def _make_games(self, rules_hash: bytes) -> None:
-        """Make the games, and what says what they do next."""
+        """Make the games and the arrays of their next orders."""
         options, size = self._options, self.num_envs
         sticky, has_opponents = options.repeat_action_probability, bool(self._opponents)
         is_same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
@@ -194,22 +193,22 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         )
         self.games, self._orders, self._turns = games.rows, games.orders, games.turns
         self._is_on, self._episodes = self.games["is_on"], self.games["episode"]
-        self._drawn = np.full((size, 3), -1)  # seed, episode and block of the uniforms
+        self._drawn = np.full((size, 3), -1)  # seed, episode and block of the current uniforms
         draws_frames = options.frameskip < options.most_frames
         self._needs_uniforms = sticky > 0 or draws_frames or has_opponents
         for i, network in enumerate(self._opponents):
             network.stream = games.remembered[i : i + 1]
         self._observations = self._empty(size)
-        # The last observations of episodes after which the next one began in the same step.
+        # The last observations of episodes whose next episode started in the same step.
         self._final = self._empty(size if is_same_step else 0)
 
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[Any], dict[str, Any]]:
-        """Begin an episode in all games, or in those of ``options["reset_mask"]``, [N] bool.
+        """Start an episode in all games, or in those marked by ``options["reset_mask"]``, [N] bool.
 
-        `seed` is a number, from which the games count on, or one for each game that is reset. The
-        first episode of a seed begins; without one the next episode.
+        `seed` is one number, from which the games' seeds are consecutive, or one number for each
+        game that is reset. A seed starts its first episode; without one, the next episode starts.
         """
         with self._turns.lock:
             self._turns.settle()
@@ -229,14 +228,14 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
     def step(self, actions: NDArray[Any]) -> Step:
         """Play a step of each game with an action, [N] indices; with ``opponent="self"`` [N, 2].
 
-        Returns the observations, rewards [N] float64, whether episodes were over or cut off by the
-        limit of frames, [N] bool each, and infos.
+        Returns the observations, the rewards [N] float64, whether each episode is over and whether
+        the frame limit cut it off, [N] bool each, and infos.
         """
         with self._turns.lock:
             self._turns.settle()
             numbers = self._read_actions(actions)
             is_on, mode = self._is_on != 0, self.autoreset_mode
-            are_on = np.count_nonzero(is_on) == self.num_envs  # in a third of the time of `all`
+            are_on = np.count_nonzero(is_on) == self.num_envs  # takes a third of the time of `all`
             if not self._is_seeded or (mode == AutoresetMode.DISABLED and not are_on):
                 raise ConfigError("No episode is in progress: call reset() before step().")
             if self._needs_uniforms:
@@ -262,16 +261,16 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
             return tuple(PALETTE[self._games.frames]) if self.render_mode else None
 
     def clone_state(self) -> State:
-        """Everything that the future of all games depends on, for `restore_state`."""
+        """The state on which the future of all games depends, for `restore_state`."""
         with self._turns.lock:
             self._turns.settle()
             return self._games.clone()
 
     def restore_state(self, state: State) -> None:
-        """Continue from a state of these games, or of as many others with the same options.
+        """Continue from a state of these games, or of the same number with the same options.
 
         Raises:
-            ConfigError: it is another one; nothing has changed.
+            ConfigError: the state does not fit these games; nothing has changed.
         """
         with self._turns.lock:
             self._turns.settle()
@@ -316,7 +315,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         if mask.dtype != np.bool_ or mask.shape != (size,):
             raise ConfigError(must_be("reset_mask", f"{size} booleans", repr(mask)))
         if not (self._is_seeded or mask.all()):
-            raise ConfigError("The first reset() must begin all games: leave out reset_mask.")
+            raise ConfigError("The first reset() must start all games. Leave out reset_mask.")
         return mask
 
     def _read_actions(self, actions: Any) -> NDArray[np.integer[Any]]:
@@ -335,7 +334,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         return numbers
 
     def _decide(self, is_on: NDArray[np.bool_]) -> None:
-        """Have the opponents choose their moves."""
+        """Let the opponents choose their moves."""
         if self._opponents:
             self._games.remembered[:] = self._games.streams
         for i, network in enumerate(self._opponents):
@@ -346,7 +345,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
                 self._orders.moves[i, 1] = DUEL_ACTIONS[action]
 
     def _plan(self, which: NDArray[np.intp]) -> None:
-        """Have the next episodes of these games ready to begin."""
+        """Prepare the next episodes of these games."""
         for i in which:
             seed, episode = int(self.games["seed"][i]), int(self.games["episode"][i]) + 1
             if self._orders.begins[["seed", "episode"]][i].item() != (seed, episode):
@@ -357,7 +356,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
                 )
 
     def _draw(self) -> None:
-        """Draw the numbers for the next steps of the games that have none left."""
+        """Draw random numbers for the games that have used up theirs."""
         games, uniforms = self.games, self._orders.uniforms
         wanted = np.stack([games["seed"], games["episode"], games["steps"] // _BLOCK], axis=1)
         is_on = (wanted != self._drawn).any(axis=1) & (games["is_on"] > 0)
@@ -374,7 +373,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         return np.empty((size, *(space.shape or ())), space.dtype)
 
     def _final_info(self, results: Results) -> dict[str, Any]:
-        """The last observations of the episodes that have ended, if any."""
+        """The last observations of the ended episodes, if there are any."""
         ended = results.is_over | results.is_cut
         if not ended.any():
             return {}

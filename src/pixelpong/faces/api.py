@@ -1,8 +1,8 @@
-"""The functions behind the commands: each command is one of them, with the same defaults.
+"""The functions behind the commands; each command is one of them, with the same defaults.
 
-A result prints itself: ``print(evaluate("latest"))`` prints what ``pixelpong evaluate latest``
-does, and ``to_dict()`` returns what that prints with ``--json``. Ctrl-C raises `KeyboardInterrupt`,
-whose `result` is the result so far, if there is one.
+A result can print itself: ``print(evaluate("latest"))`` prints the same as ``pixelpong evaluate
+latest``, and ``to_dict()`` returns what the command prints with ``--json``. Ctrl-C raises
+`KeyboardInterrupt`, whose `result` is the result so far, if there is one.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def evaluate(
     policy = agent if isinstance(agent, Policy) else Policy.load(agent, checkpoint)
     if in_gymnasium and options:
         given = ", ".join(options)
-        raise ConfigError(f"evaluate: Games in Gymnasium take no options; leave out {given}.")
+        raise ConfigError(f"evaluate: Gymnasium's game takes no options. Leave out {given}.")
     config = Config() if in_gymnasium else _configure(policy, options)
     show = functools.partial(show_count, total=episodes, noun="episodes")
     with stoppable() as should_stop:
@@ -100,7 +100,7 @@ def evaluate(
 
 
 def _configure(policy: Policy, options: dict[str, Any]) -> Config:
-    """The configuration of an agent's workers: its own protocol, unless `options` say otherwise."""
+    """The configuration for an agent's workers: its own protocol, changed by the `options`."""
     accepted = [it.name for it in OPTIONS.values() if it.section in ("environment", "engine")]
     for name in options:
         if name in OPTIONS and name not in accepted:
@@ -229,7 +229,7 @@ def sweep(
 
 
 def _find_sweep(grid: str | Path | None, *, has_options: bool) -> Path | None:
-    """The sweep to continue; None if `grid` is a file of options, or nothing."""
+    """The sweep to continue; None if `grid` is a file of options or None."""
     from pixelpong.sweeps.sweep import find_sweep, read_sweep
 
     if grid is None or Path(grid).is_file():
@@ -260,7 +260,7 @@ def _plan_sweep(
 
 
 def _draw_sweep(path: Path) -> None:
-    """Draw the runs that are done into the sweep's folder; no result depends on the picture."""
+    """Plot the finished runs in the sweep's folder; no result depends on the picture."""
     from pixelpong.faces import plots
     from pixelpong.sweeps.sweep import read_sweep
 
@@ -303,7 +303,7 @@ def verify(
     changes = {"updates": updates, "until_return": None, "batch_size": batch_size, "seed": seed}
     changes |= {"num_envs": batch_size, "verbose": False, **options}
     configs = [load_preset(name).updated(changes, "verify") for name in presets.split(",")]
-    if "opponent" in options:  # REINFORCE always plays the built-in one
+    if "opponent" in options:  # REINFORCE always plays against the built-in opponent
         configs = [config for config in configs if config.algorithm == "ppo"] or configs
     for config in configs:
         require_used(options, config, "verify")

@@ -1,4 +1,4 @@
-"""The arguments of commands: one annotation for the command line, the checks and the documentation.
+"""Arguments of commands; one annotation serves the command line, the checks and the documentation.
 
     @command
     def record(
@@ -10,7 +10,7 @@
     record("club", episode=-1)      ConfigError: record: episode must be a whole number …
 
 A parameter with an `Argument` is the command's positional argument, one with a `Help` is an option.
-Any other parameter is for Python only, or is an option of `pixelpong.config.Config`.
+Any other parameter is only for Python or is an option of `pixelpong.config.Config`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from pixelpong.config import Option
 from pixelpong.errors import ConfigError, list_words, must_be
 from pixelpong.schema import Meta
 
-Speed = Annotated[float, Meta(ge=0.1, le=60)]  # of a film; 1 is the game's own
-Length = Annotated[float, Meta(ge=0.1, le=1_000_000)]  # of a film, in seconds
+Speed = Annotated[float, Meta(ge=0.1, le=60)]  # speed of a film; 1 is the game's own speed
+Length = Annotated[float, Meta(ge=0.1, le=1_000_000)]  # length of a film in seconds
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,34 +36,34 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Help:
-    """What a parameter does; it marks an option of the command."""
+    """The help of a parameter, which marks it as an option of the command."""
 
     text: str
-    short: str = ""  # a letter with a hyphen
-    is_advanced: bool = False  # shown by ``--help-all`` only
+    short: str = ""  # its short form, a hyphen and a letter
+    is_advanced: bool = False  # whether only ``--help-all`` lists it
 
 
 @dataclass(frozen=True)
 class Argument(Help):
-    """What a parameter does; it marks the positional argument of the command."""
+    """The help of a parameter, which marks it as the command's positional argument."""
 
     metavar: str = ""  # by default the parameter's name in capitals
-    usage: str = ""  # in the first line of the help, if it differs from the metavar
+    usage: str = ""  # its form in the first line of the help, if it is not the metavar
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a command that the command line has."""
+    """A parameter of a command that is available on the command line."""
 
     name: str
     type: Any
     default: Any  # `inspect.Parameter.empty` if it is required
-    is_variadic: bool  # whether it takes any number of values, as ``*runs`` does
+    is_variadic: bool  # whether it takes any number of values, like ``*runs``
     help: Help
 
 
 def command(function: Callable[P, R]) -> Callable[P, R]:
-    """Make a function a command: its arguments are checked, and its docstring describes them."""
+    """Make a function a command, with checked arguments that its docstring describes."""
     call = checked(function)
     helps = {it.name: it.help.text for it in parameters_of(function)}
     call.__doc__ = _insert_arguments(inspect.getdoc(function) or "", helps)
@@ -74,7 +74,7 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _plain_signature(function: Callable[..., Any]) -> inspect.Signature:
-    """The signature that `help` and the documentation show: without bounds and helps."""
+    """The signature without bounds and helps, for `help` and the documentation."""
     signature, types = inspect.signature(function), get_type_hints(function, localns=_STAND_INS)
     parameters = [
         it if it.kind == it.VAR_KEYWORD else it.replace(annotation=types[it.name])
@@ -97,7 +97,7 @@ def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
 
 
 def _insert_arguments(docstring: str, helps: dict[str, str]) -> str:
-    """The docstring with a section of arguments after its first paragraph."""
+    """The docstring with a section on arguments after its first paragraph."""
     if not helps:
         return docstring
     first, _, rest = docstring.partition("\n\n")
@@ -129,7 +129,7 @@ SEED = Help(
 
 # --- annotations ------------------------------------------------------------------------------
 
-# Classes that annotations name but that are not loaded for them, with a type in place of each.
+# Classes that annotations name but that need not be loaded, each with a type to replace it.
 _STAND_INS = {
     name: type(name, (), {"__module__": "pixelpong"})
     for name in ("Config", "Run", "Policy", "Evaluation", "Event", "Media")
@@ -143,7 +143,7 @@ def _evaluate_annotations(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _split(annotation: Any) -> tuple[Any, Help | None]:
-    """An annotation without its `Help`, which is the last part, and the help."""
+    """Split an annotation into the part before its `Help`, which comes last, and the help."""
     if get_origin(annotation) is not Annotated:
         return annotation, None
     *others, last = get_args(annotation)
@@ -176,7 +176,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _read_types(function: Callable[..., Any]) -> dict[str, Any]:
-    """The types of the parameters that have one; those of further options are not checked here."""
+    """The types of the annotated parameters; other options are not checked here."""
     parameters = inspect.signature(function).parameters.values()
     names = [it.name for it in parameters if it.kind != it.VAR_KEYWORD]
     types = _evaluate_annotations(function)
@@ -191,7 +191,7 @@ def _check(origin: str, name: str, type_: Any, value: Any) -> Any:
         return value
     if not all(member in _WORDS for member in members):
         return Option(name, type_, None).check(value, origin)
-    value = value.item() if hasattr(value, "item") else value  # of NumPy
+    value = value.item() if hasattr(value, "item") else value  # a NumPy number
     if isinstance(value, str) and Path in members and str not in members:
         return Path(value)
     if isinstance(value, members) and not isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""The command line: it is parsed into a call of `pixelpong.faces.api`, whose result is printed.
+"""The command line, which is parsed into a call of `pixelpong.faces.api` whose result is printed.
 
     pixelpong train | resume | evaluate | sweep | tournament | runs | verify
     pixelpong record | plot | dashboard | watch | play | export
@@ -42,10 +42,10 @@ from pixelpong.sweeps.grid import NOT_SWEPT
 
 EXIT_INTERRUPTED = 130
 
-# Functions whose results are saved when they return: one that cannot be printed is not lost.
+# Functions that save their results before they return, so a failure to print loses nothing.
 _SAVING = (api.train, api.resume, api.sweep)
 
-# Training options with a section that ``--help`` shows too; ``--help-all`` shows all.
+# The training options with a section that ``--help`` lists too; ``--help-all`` lists all.
 _BASIC = ("opponent", "updates", "total_timesteps", "until_return", "engine", "workers")
 _COMMON = (
     Option("json", bool, False, "Print one JSON object on stdout."),
@@ -57,7 +57,7 @@ def _in_sections(*sections: str) -> tuple[str, ...]:
     return tuple(name for name, option in OPTIONS.items() if option.section in sections)
 
 
-# The commands, each a function of `pixelpong.faces.api`, with the training options that it takes.
+# The commands, which are functions of `pixelpong.faces.api`, and the training options they take.
 COMMANDS: dict[str, tuple[str, ...]] = {
     "train": tuple(OPTIONS),
     "resume": tuple(name for name in OPTIONS if name != "preset"),
@@ -121,7 +121,7 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None
     try:
         function, arguments, options = parse(words)
         begin()
-        # What a function prints while it works is not part of the result.
+        # Text that a function prints while it works is not part of the result.
         with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
             result = function(*arguments, **options)
         try:
@@ -131,7 +131,7 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None
         except OSError as error:
             if function not in _SAVING:
                 raise
-            sys.stdout = None  # Python would flush it again at its end
+            sys.stdout = None  # otherwise Python would flush it again at exit
             warn(f"the result cannot be printed ({error}), but everything is saved")
         return getattr(result, "exit_code", 0)
     except BrokenPipeError:  # the reader has gone, as with `| head`: print no error
@@ -159,13 +159,13 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None
 
 
 def _complain(text: str) -> None:
-    """Print on stderr; if nobody can read it, the exit code still tells."""
+    """Print on stderr; if that fails, the exit code still reports the error."""
     with contextlib.suppress(OSError, ValueError):
         print(text, file=sys.stderr, flush=True)
 
 
 def _print(result: Any, as_json: bool) -> None:
-    """Print a result, without control characters; lines are folded on a terminal only."""
+    """Print a result without control characters; only on a terminal, fold its lines."""
     if result is not None:
         text = json.dumps(result.to_dict(), indent=1) if as_json else str(result)
         text = "".join(char if char.isprintable() or char == "\n" else "?" for char in text)
@@ -175,7 +175,7 @@ def _print(result: Any, as_json: bool) -> None:
 
 
 def fold(text: str, width: int) -> str:
-    """Break long lines between words; a command stays whole, so that it can be pasted.
+    """Break long lines between words; commands stay whole, so that they can be pasted.
 
     >>> print(fold("mean return +18.47 over 200 games", 30))
     mean return +18.47 over 200
@@ -199,11 +199,11 @@ def _open_missing_streams() -> None:
 def _describe(error: BaseException) -> str:
     if isinstance(error, PixelpongError):
         text = str(error)
-        for name in error.options:  # as a flag, except where the word is part of a path
+        for name in error.options:  # spelled as a flag, unless the word is part of a path
             flag = "--" + name.replace("_", "-")
             text = re.sub(rf"(?<![\w/.-]){name}(?![\w/=-]|\.\w)", flag, text)
         return text
-    # Not an `Exception`: what safetensors raises if memory runs out.
+    # What safetensors raises if memory runs out is not an `Exception`.
     has_panicked = type(error).__name__ == "PanicException"
     if isinstance(error, OSError | MemoryError) or has_panicked:
         reason = str(error) or "out of memory"
@@ -216,9 +216,9 @@ def _describe(error: BaseException) -> str:
 
 
 def parse(words: list[str]) -> tuple[Callable[..., Any], list[str], dict[str, Any]]:
-    """The function that `words` call, its positional and its keyword arguments.
+    """Parse words into a function, its positional arguments and its keyword arguments.
 
-    Only what was given is among the arguments, so the function's defaults apply. If help is
+    The arguments contain only what was given, so the function's defaults apply. If help is
     requested, print it and exit.
     """
     match words:
@@ -233,13 +233,13 @@ def parse(words: list[str]) -> tuple[Callable[..., Any], list[str], dict[str, An
     if words[0] not in (*known, "-h", "--help-all"):
         advice = did_you_mean(words[0], known, f"use one of {', '.join(COMMANDS)}")
         raise ConfigError(unknown("command", words[0], advice))
-    # A flag may be spelled like the key in a file.
+    # A flag may be spelled like a key in a file, with underscores.
     words = [re.sub(r"^--\w[\w-]*", lambda flag: flag[0].replace("_", "-"), word) for word in words]
     parser = make_parser(words[0], shows_all="--help-all" in words)
     try:
         namespace, extra = parser.parse_known_args(words)
     finally:
-        sys.stdout.flush()  # a help that nobody reads is noticed here
+        sys.stdout.flush()  # raises an error here if nobody reads the help
     options = vars(namespace)
     name = options.pop("command")
     if extra:
@@ -273,7 +273,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def make_parser(chosen: str, *, shows_all: bool = False) -> argparse.ArgumentParser:
-    """The parser of all commands; only the chosen one has its arguments."""
+    """Make the parser of all commands; only the chosen command gets its arguments."""
     parser = _Parser("pixelpong", description="Trains an agent to play Atari Pong.")
     parser.add_argument("--help-all", action="help", help=argparse.SUPPRESS)
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
@@ -318,14 +318,14 @@ def _add_positional(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def flags_of(name: str) -> list[Option]:
-    """The options of a command: special ones, those of every command, training options."""
+    """The options of a command: its own, those that every command has, and training options."""
     parameters = parameters_of(getattr(api, name))
     special = [_make_option(it) for it in parameters if not isinstance(it.help, Argument)]
     return [*special, *_COMMON, *(OPTIONS[it] for it in COMMANDS[name])]
 
 
 def _make_option(parameter: Parameter) -> Option:
-    # Of several types, such as `int | str`, the command line has the one that takes any text.
+    # If there are several types, as in `int | str`, the command line uses the one for any text.
     members = get_args(parameter.type)
     type_ = next((it for it in (Path, str) if it in members), parameter.type)
     help_ = parameter.help
@@ -350,7 +350,7 @@ def _add_flags(parser: argparse.ArgumentParser, name: str, *, shows_all: bool) -
         if option.base_type is not bool:
             settings["metavar"] = "NAME" if option.choices else option.base_type.__name__.upper()
             settings["type"] = option.read
-        elif option.section:  # a preset or a file may have set it
+        elif option.section:  # a preset or a file may have set the option
             settings["action"] = argparse.BooleanOptionalAction
         else:
             settings["action"] = "store_true"

@@ -1,8 +1,8 @@
 """The display of a training run: a live screen on a terminal, plain lines elsewhere.
 
-Both show what the run is doing, the share of the last 1,000 points won, the return estimated from
-it, steps, speed, and the time to the win. `--verbose` adds the lines that the original programs
-print, one per point, episode and batch.
+Both display the current activity, the share of the last 1,000 points won, the return estimated from
+it, the steps, the speed, and the time to the win. `--verbose` adds the lines that the original
+programs print, one per point, episode and batch.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from pixelpong.run.words import describe_times, duration, signed
 from pixelpong.schema import decode
 
 STARTING = "starting; the first run on a machine compiles for about 20 seconds"
-TO_WIN, AT_MOST = "time to the win", "at most"  # names of the estimates
+TO_WIN, AT_MOST = "time to the win", "at most"  # the names of the estimates
 FOOTER = ("Ctrl-C saves everything and stops", "watch it: pixelpong dashboard")
 
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Raise the error; by default, rich closes the standard output and ends the process."""
+        """Raise the error, because rich would close the standard output and end the process."""
         raise  # rich calls this while it handles the error
 
 
 class TrainingDisplay:
-    """Shows the events of a training run on `stream`, live if that is a terminal."""
+    """Displays the events of a training run on `stream`, live if that is a terminal."""
 
     def __init__(self, stream: Any, seconds_between_lines: float = 0.0) -> None:
-        """Show nothing yet; `seconds_between_lines` is a minimum, used without a terminal."""
-        # Lines are folded on a terminal, but stay whole in a file, for other programs. In a
+        """Display nothing yet; `seconds_between_lines` is a minimum if there is no terminal."""
+        # Lines are folded on a terminal but stay whole in a file, for other programs. In a
         # notebook, which claims to be a terminal, rich would turn each line into HTML.
         outlet = Outlet(stream)
         is_terminal = outlet.isatty()
@@ -115,7 +115,7 @@ class TrainingDisplay:
         return draw_screen(self._title, self._points, self._target, shown, rest, width)
 
     def close(self) -> None:
-        """Print what was held back, and leave the terminal as it was."""
+        """Print the lines that were held back, and restore the terminal."""
         if self._live is not None:
             self._footer = ()
             for name in (TO_WIN, AT_MOST):
@@ -125,7 +125,7 @@ class TrainingDisplay:
         self._say()
 
     def _say(self, *lines: str) -> None:
-        """Print what was held back, then these lines."""
+        """Print the lines that were held back, then these lines."""
         for line in (*self._held_back, *lines):
             self._console.print(line, markup=False)
         self._held_back = []
@@ -155,15 +155,15 @@ def verbose_lines(progress: Progress, stats: UpdateStats) -> Iterator[str]:
 
 
 class Clock:
-    """The time that a run has taken, and estimates of the time left.
+    """The time that a run has taken, and estimates of the remaining time.
 
-    The estimates leave out evaluations, and the first update, which compiles.
+    The estimates leave out evaluations and the first update, which compiles.
     """
 
     def __init__(self, config: Config, seconds: float) -> None:
         self._config, self._is_recorded = config, is_comparable(config)
         self._begin = time.monotonic() - seconds
-        # Steps and the spent share after the first update, and the seconds of later updates.
+        # The steps and the spent share after the first update, and the time of later updates.
         self._steps, self._seconds = 0, 0.0
         self._share: float | None = None
 
@@ -172,8 +172,11 @@ class Clock:
         return describe_times(total=time.monotonic() - self._begin)
 
     def count(self, progress: Progress, stats: UpdateStats) -> dict[str, str]:
-        """Count an update; return the time left to the win, estimated from recorded runs like this
-        one, and until the budget is spent. A dash means that it is not known."""
+        """Count an update and estimate the time to the win and the time to the end of the budget.
+
+        The time to the win comes from recorded runs like this one. A dash means that a time is
+        unknown.
+        """
         # The spent share of the budget that will run out first.
         share = min(1.0, max(self._config.spent(progress).values(), default=0.0))
         if self._share is None:
@@ -200,14 +203,14 @@ def is_comparable(config: Config) -> bool:
 
 
 def steps_left(estimated_return: float | None) -> int:
-    """Steps left to the win at this estimated return: the median of the recorded runs.
+    """The steps left to the win at this estimated return: the median of the recorded runs.
 
     >>> steps_left(None) > steps_left(-10.0) > steps_left(17.0) > 0
     True
     """
     content = Path(__file__).with_name("recorded.json").read_bytes()  # from benchmarks/solve.json
     now = -math.inf if estimated_return is None else estimated_return
-    # Rows of an estimated return and the steps left then, ascending; the first is for the start.
+    # Rows of an estimated return and the steps left at it, ascending; the first is for the start.
     rows = decode(content, list[tuple[float | None, int]])
     return [steps for reached, steps in rows if reached is None or reached <= now][-1]
 
@@ -232,7 +235,7 @@ def _evaluation_line(evaluation: Evaluation) -> str:
     if evaluation.is_won:
         word = "won"
     elif evaluation.mean_return > target:
-        word = "not proven yet"  # chance alone could give as much
+        word = "not proven yet"  # this could be chance alone
     else:
         word = "not yet"
     return f"update {update}: {word}, greedy {evaluation}, target {signed(target)}"

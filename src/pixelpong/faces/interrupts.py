@@ -1,8 +1,8 @@
-"""Ctrl-C and SIGTERM, checked at safe points instead of raised anywhere.
+"""Ctrl-C and SIGTERM, which are checked at safe points instead of raised anywhere.
 
-A command, which has a process to itself, handles them from its first line on. During its start they
-are only recorded. Training checks whether one arrived; any other command is ended by an exception.
-Only the first signal counts; later ones change nothing, because the stop has begun.
+A command, which has its own process, handles them from its first line on. During its start they are
+only recorded. Training checks whether a signal arrived; an exception ends any other command. Only
+the first signal counts; later ones change nothing, because the stop has already started.
 """
 
 from __future__ import annotations
@@ -16,14 +16,18 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupt(KeyboardInterrupt):
-    """Ctrl-C. A plain KeyboardInterrupt would not do: Python remembers one that left an `exec`,
-    even if it was caught, and kills itself by SIGINT at exit, whatever the exit code.
+    """Ctrl-C.
+
+    A plain KeyboardInterrupt would not work: Python remembers one that left an `exec`, even if it
+    was caught, and kills itself with SIGINT at exit, whatever the exit code.
     """
 
 
 class _Handler:
-    """The signal handler. Unlike an Event it has no lock: a second signal may interrupt the handler
-    of the first one, in the same thread, and would wait for that lock for ever.
+    """The signal handler, which has no lock, unlike an Event.
+
+    A second signal may interrupt the handler of the first one in the same thread; it would wait
+    for the lock for ever.
     """
 
     is_command = False  # whether this process is a command, not a notebook or a script
@@ -40,7 +44,7 @@ _handler = _Handler()
 
 
 def note_signals() -> None:
-    """From now on, only record signals: an exception raised during an import can get lost."""
+    """Start recording signals, because an exception during an import can get lost."""
     _handler.is_command = True
     for number in _SIGNALS:
         signal.signal(number, _handler)
@@ -52,24 +56,24 @@ def is_command() -> bool:
 
 
 def heed_signals() -> None:
-    """From now on, the first signal raises `Interrupt`; immediately if one was recorded."""
+    """Start raising `Interrupt` at the first signal, or immediately if one was recorded."""
     _handler.is_raising = True
     if _handler.has_arrived:
         raise Interrupt
 
 
 def ignore_signals() -> None:
-    """From now on, ignore signals, so that the process can end undisturbed."""
+    """Start ignoring signals, so that the process can end undisturbed."""
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
 def stop_on_signals() -> Iterator[Callable[[], bool]]:
-    """While inside, only record SIGINT and SIGTERM; yields a function that tells if one arrived.
+    """Context manager that only records SIGINT and SIGTERM; yields a check whether one arrived.
 
-    In a command, signals after the first change nothing, inside or afterwards: every wait during
-    the exit has a deadline. Elsewhere, as in a notebook, the previous handlers are restored.
+    In a command, signals after the first change nothing, inside or afterwards, because every wait
+    during the exit has a deadline. Elsewhere, as in a notebook, the previous handlers are restored.
     Outside the main thread, where Python cannot handle signals, this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
@@ -83,5 +87,5 @@ def stop_on_signals() -> Iterator[Callable[[], bool]]:
     finally:
         _handler.is_raising = was_raising
         for number, handler in before.items():
-            if handler is not None:  # None: it was not set by Python
+            if handler is not None:  # None means that it was not set by Python
                 signal.signal(number, handler)

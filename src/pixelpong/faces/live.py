@@ -1,4 +1,4 @@
-"""The live screen of a training run: the curve of the estimated return, and metrics by name.
+"""The live screen of a training run, with the curve of the estimated return and the metrics.
 
 In a small terminal it takes at most 80 × 24 characters. It is drawn once a second in a thread.
 """
@@ -17,16 +17,16 @@ from rich.text import Text
 from pixelpong.run.words import signed
 
 REFRESH_PER_SECOND = 1.0
-ROWS = 9  # lines of the curve
-_LABEL_WIDTH = 5  # columns for the labels of the axis
-_MIN_WIDTH = 12  # columns; with fewer, rich makes no table
+ROWS = 9  # number of lines for the curve
+_LABEL_WIDTH = 5  # number of columns for the labels of the axis
+_MIN_WIDTH = 12  # number of columns below which rich makes no table
 _TOP, _BOTTOM = 21.0, -21.0
-# Bits of a Braille character: four rows of two dots.
+# The bits of a Braille character, which has four rows of two dots.
 _DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 
 
 def start_live(console: Console, draw: Callable[[int], RenderableType]) -> Live:
-    """Show on a terminal what `draw` returns for a width in columns, until it is stopped."""
+    """Display what `draw` returns for the terminal's width in columns, until it is stopped."""
     size = console.size
 
     def draw_again() -> RenderableType:
@@ -55,7 +55,7 @@ def draw_screen(
     rest: Sequence[str],
     width: int,
 ) -> RenderableType:
-    """Draw the whole screen, without the curve if it is narrow."""
+    """Draw the whole screen; a narrow one has no curve."""
     table, cells = Table.grid(padding=(0, 2)), []
     for name, value in metrics.items():
         cells += [Text(name, "dim", no_wrap=True), Text(value, no_wrap=True)]
@@ -98,6 +98,6 @@ def draw_curve(points: Sequence[tuple[int, float]], target: float | None, width:
 
 
 def _dot_row(value: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The row of dots, from the top, that shows a return."""
+    """The row of dots, counted from the top, for a return."""
     share = (_TOP - value) / (_TOP - _BOTTOM)
     return np.clip(np.rint(share * (4 * ROWS - 1)), 0, 4 * ROWS - 1).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Commands that look at runs and agents: lists, films, plots, files, pages. Nothing here trains."""
+"""Commands that look at runs and agents, without training: lists, films, plots, files, pages."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pixelpong.run.record import Record
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
-Order = Literal["age", "name", "return", "size"]  # of a list of runs
+Order = Literal["age", "name", "return", "size"]  # the order of a list of runs
 
 
 @command
@@ -86,7 +86,7 @@ _SORT_KEYS: dict[str, Callable[[Record], Any]] = {
 
 
 def _sum_up(path: Path) -> dict[str, Any]:
-    """A sweep as one line in a list of runs."""
+    """A sweep as a line in a list of runs."""
     from pixelpong.run.record import records
     from pixelpong.sweeps.sweep import summarize
 
@@ -104,7 +104,7 @@ def _sum_up(path: Path) -> dict[str, Any]:
 
 
 def _path_of(name: str | Path | Run) -> str | Path:
-    """The path of a `Run`; a name or a path as it is."""
+    """The path of a `Run`; a name or a path stays unchanged."""
     from pixelpong.run.record import Record
 
     return name.path if isinstance(name, Record) else name
@@ -123,7 +123,7 @@ def _find_folder(name: str | Path) -> Path | None:
 
 
 def _find_records(names: Iterable[str | Path]) -> list[Record]:
-    """The runs with these names, and those in the folders among them."""
+    """The runs with these names, and the runs in folders with these names."""
     from pixelpong.run.names import find_run
     from pixelpong.run.record import Record, records
 
@@ -137,7 +137,7 @@ def _find_records(names: Iterable[str | Path]) -> list[Record]:
 
 
 def _examine(path: Path) -> dict[str, Any]:
-    """All facts about a run; its checkpoints are read and checked against their hashes."""
+    """All facts about a run; this reads its checkpoints and verifies their hashes."""
     from pixelpong.config import differences
     from pixelpong.config.presets import load_preset
     from pixelpong.errors import CheckpointError
@@ -150,7 +150,7 @@ def _examine(path: Path) -> dict[str, Any]:
         try:
             newest = run.checkpoints.load(update)
         except CheckpointError as error:
-            if run.checkpoints.path(update).exists():  # it was not just removed by a training run
+            if run.checkpoints.path(update).exists():  # otherwise training has just removed it
                 damaged[update] = str(error)
         else:
             hashes["params_sha256"] = newest.card["about"]["params_sha256"]
@@ -301,7 +301,7 @@ def play(
 ) -> None:
     """Play against an agent in a browser (needs the extra [play]).
 
-    By default you begin against ``"club"``, which you can beat; a menu has the others.
+    By default you start against ``"club"``, which you can beat; a menu has the others.
     """
     _serve_game("play", agent, checkpoint, "", host, port, no_open)
 
@@ -336,7 +336,7 @@ def _serve_game(
     from pixelpong.run.directory import RUNS_FOLDER
 
     agents, which = find_agents(agent, str(checkpoint))
-    agents.load(which)  # an error is reported here, not on the page
+    agents.load(which)  # reports errors here instead of on the page
     folder = agents.run.path.parent if agents.run else RUNS_FOLDER
     _serve(folder, host, port, no_open, View(name, agents.path, which, game))
 
@@ -351,7 +351,7 @@ def _serve(runs_dir: Path, host: str, port: int, no_open: bool, view: View | Non
 
 
 def version() -> Result:
-    """The version of the package, those of its libraries, and the machine."""
+    """The versions of the package and its libraries, and the machine."""
     versions, machine, cores = collect_versions(), describe_machine(), count_cores()
     facts = {
         "pixelpong": versions["pixelpong"],

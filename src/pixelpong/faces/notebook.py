@@ -6,11 +6,11 @@
     run.plot("health")              see `pixelpong.faces.plots` for the kinds
     run.plot(others=["runs/fast-002"])
     run.replay()                    20 seconds of a game of the best agent, as a film
-    run.replay("latest")            of the newest agent
+    run.replay("latest")            the same for the newest agent
     run.metrics()["entropy"]        a NumPy array
     pandas.DataFrame(run.metrics()) the same as a table
 
-The notebook shows what these return, without a window, and `save` writes it to a file.
+The notebook displays the returned objects without a window; `save` writes them to files.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from pixelpong.run.words import describe_times
 
 @dataclass(frozen=True)
 class Media:
-    """A picture (PNG) or a film (MP4) with its title, which a notebook shows."""
+    """A picture (PNG) or a film (MP4) with its title, for display in a notebook."""
 
     content: bytes
     title: str
@@ -66,9 +66,9 @@ class Media:
 
 
 class Run(Record):
-    """A run to look at, as it was when it was opened; nothing here changes it.
+    """A run to look at, in its state at the time of opening; nothing here changes the run.
 
-    With an `outcome`, this process has just trained it, and ``print(run)`` says how that ended.
+    If there is an `outcome`, this process has just trained the run, and ``print(run)`` reports it.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Run(Record):
         return Agents.of_run(self._directory).load(str(which))
 
     def plot(self, kind: str = "curve", *, others: Iterable[str | Path | Run] = ()) -> Media:
-        """Draw the ``curve`` or the ``health`` of this run, and of others to compare."""
+        """Plot the ``curve`` or the ``health`` of this run, and of others to compare."""
         runs = [self, *(other if isinstance(other, Run) else Run(other) for other in others)]
         content = draw_plot(runs, kind, "png")
         return Media(content, f"{kind} of {', '.join(run.path.name for run in runs)}")
@@ -115,10 +115,10 @@ class Run(Record):
         return Policy.load(self, checkpoint).replay(episode, **how)
 
     def _repr_html_(self) -> str:
-        """The text of `repr` with the result in bold, and the learning curve if it can be drawn."""
+        """The text of `repr` with the result in bold, and the learning curve if possible."""
         title, summary, *rows = (html.escape(row.strip()) for row in repr(self).splitlines())
         text = f"<p>{title}<br><b>{summary}</b><br>{'<br>'.join(rows)}</p>"
-        with contextlib.suppress(PixelpongError):  # no update yet, or matplotlib is missing
+        with contextlib.suppress(PixelpongError):  # no update yet, or no matplotlib
             text += self.plot("curve")._repr_html_()
         return text
 
@@ -144,7 +144,7 @@ class Run(Record):
         return describe_ending(self.to_dict(), self.outcome, is_brief=self._is_brief)
 
     def to_dict(self) -> dict[str, Any]:
-        """The run as JSON; if it was just trained, with how that ended."""
+        """The run as JSON, with the outcome of training if it was just trained."""
         facts, outcome = super().to_dict(), self.outcome
         if outcome is None:
             return facts

@@ -1,16 +1,16 @@
 """``pixelpong plot RUN…``: a picture of one or several runs, in a file.
 
-    curve    estimated return over the steps, evaluations; for a single run also its episodes
+    curve    the estimated return over the steps, evaluations, and the episodes of a single run
     health   entropy, size of the gradient, losses, speed
-    sweep    the curve, and the times to win of the settings of a sweep
+    sweep    the curve, and the times to the win for each setting of a sweep
 
-Runs that differ only in the seed share one line: the mean of the seeds, with a band from the lowest
-to the highest, up to the end of the shortest. Each seed also has a thin line up to its own end.
+Runs that differ only in the seed share one line, the mean of the seeds, with a band from the lowest
+to the highest, up to the end of the shortest run. Each seed also has a thin line up to its own end.
 Copies of a seed count once.
 
 The colours are those of Okabe and Ito, which colour-blind people can tell apart. Lines also differ
-in their dashes, so a grey print works too. The same plot gives the same bytes: no date, no random
-names. This is the only module that needs matplotlib.
+in their dashes, so a grey print works too. The same plot gives the same bytes, because a file has
+no date and no random names. This is the only module that needs matplotlib.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from pixelpong.run.record import Record
 from pixelpong.sweeps.sweep import Setting, make_settings, seconds_of
 
 Figure = Any  # a matplotlib Figure; the library is an extra, and may be missing
-Settings = Mapping[str, Setting]  # by their names in a legend
+Settings = Mapping[str, Setting]  # settings by their names in the legend
 
 FORMATS = ("png", "svg", "pdf")
-MAX_SETTINGS = 12  # drawn for a sweep; more could not be told apart
+MAX_SETTINGS = 12  # most settings drawn for a sweep; more could not be told apart
 
 BLUE, VERMILION, GREEN, PURPLE, SKY, ORANGE = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00",
@@ -60,12 +60,12 @@ _STYLE: Any = {
     "legend.frameon": False, "savefig.dpi": 160, "savefig.facecolor": "white",
     "svg.hashsalt": "pixelpong",
 }  # fmt: skip
-_LETTERS_PER_INCH = 8  # in a title
-_MEAN_POINTS = 200  # of the line of a mean
-_MANY_POINTS = 3000  # more than this become one bitmap in an SVG
-_NUM_BLOCKS = 60  # of updates, whose medians a smoothed line shows
+_LETTERS_PER_INCH = 8  # number of letters that fit into an inch of a title
+_MEAN_POINTS = 200  # number of points in the line of a mean
+_MANY_POINTS = 3000  # more points than this become one bitmap in an SVG
+_NUM_BLOCKS = 60  # number of blocks of updates, whose medians form a smoothed line
 
-# The panels of the health plot: columns of the metrics, with their titles.
+# The panels of the health plot: columns of the metrics and their titles.
 _SIGNS = {
     "entropy": "entropy of the policy, nats",
     "up_share": "share of steps that go up",
@@ -80,14 +80,14 @@ _SIGNS = {
 
 
 class Line(NamedTuple):
-    """A metric of one seed."""
+    """A metric of one seed over the steps."""
 
     steps: NDArray[Any]  # [N], ascending
     values: NDArray[Any]  # [N]
 
 
 def plot(runs: Sequence[Record], kind: str, path: Path | None, folder: Path = Path()) -> Path:
-    """Draw runs into a file, by default in a `folder`; its ending chooses the format."""
+    """Plot runs in a file, by default in `folder`; its ending chooses the format."""
     file = path or folder / "plots" / f"{kind}.png"
     if path is not None:
         require_writable(path)
@@ -109,7 +109,7 @@ def draw_plot(runs: Sequence[Record], kind: str, file_format: str) -> bytes:
 
 
 def name_settings(runs: Sequence[Record]) -> Settings:
-    """The settings of runs, each by its name in a legend."""
+    """The settings of runs by their names in the legend."""
     for run in runs:
         if run.config is None or not run.steps:
             raise RunError(run.problem or f"{run.path} has no update to plot yet; train it first.")
@@ -126,7 +126,7 @@ def name_settings(runs: Sequence[Record]) -> Settings:
 
 
 def draw_curve(settings: Settings) -> Figure:
-    """The estimated return over the steps, and the evaluations; for a single run its episodes."""
+    """Plot the estimated return over the steps, evaluations, and the episodes of a single run."""
     figure = new_figure(8, 5)
     axes = figure.add_subplot()
     _draw_returns(axes, settings)
@@ -136,7 +136,7 @@ def draw_curve(settings: Settings) -> Figure:
 
 
 def draw_sweep(settings: Settings) -> Figure:
-    """The curve, and the time of each run that won, with the median and its 95 % interval."""
+    """Plot the curve, and the time of each run that won, with the median and its 95 % interval."""
     settings = dict(list(settings.items())[:MAX_SETTINGS])
     figure = new_figure(10, 8.5)
     curves, times = figure.subplots(2, height_ratios=[1.15, 1])
@@ -160,7 +160,7 @@ def draw_sweep(settings: Settings) -> Figure:
 
 
 def draw_health(settings: Settings) -> Figure:
-    """Early signs of a run that fails, and its speed, as medians of blocks of updates."""
+    """Plot early signs of failure, and the speed, as medians over blocks of updates."""
     signs = [sign for sign in _SIGNS if any(find_lines(it, sign) for it in settings.values())]
     rows = math.ceil(len(signs) / 3)
     figure = new_figure(12, 2.7 * rows + 0.8)
@@ -184,13 +184,13 @@ KINDS = {"curve": draw_curve, "health": draw_health, "sweep": draw_sweep}
 
 
 def find_lines(setting: Setting, name: str) -> list[Line]:
-    """A metric of each seed that has it."""
+    """The lines of a metric, one for each seed that has it."""
     lines = [Line(*run.curve(name)) for run in setting.records]
     return [line for line in lines if len(line.steps)]
 
 
 def _draw_returns(axes: Any, settings: Settings) -> None:
-    """The estimated returns, with the greedy evaluations; for a single run its episodes."""
+    """Draw the estimated returns, greedy evaluations, and the episodes of a single run."""
     _draw_lines(axes, settings, "estimated_return")
     for number, setting in enumerate(settings.values()):
         for run in setting.records:
@@ -205,7 +205,7 @@ def _draw_returns(axes: Any, settings: Settings) -> None:
             steps, returns, ".", color="#A0A0A0", zorder=1, markeredgewidth=0, markersize=5,
             rasterized=len(returns) > _MANY_POINTS,
         )  # fmt: skip
-    # Early runs would be a flat line.
+    # Otherwise, early runs would be a flat line.
     axes.set_ylim(-21.8, np.clip(axes.dataLim.ymax + 2, -19, 21.8))
     axes.set_ylabel("return, estimated from the last 1,000 points")
     note += "; diamond: greedy, 95 % interval"
@@ -213,7 +213,7 @@ def _draw_returns(axes: Any, settings: Settings) -> None:
 
 
 def _draw_evaluations(axes: Any, run: Record, colour: str) -> None:
-    """A diamond with an interval for each evaluation of a run."""
+    """Draw a diamond with an interval for each evaluation of a run."""
     if run.evaluations:
         steps = run.steps_at(it.update for it in run.evaluations)
         means = [it.mean_return for it in run.evaluations]
@@ -225,7 +225,7 @@ def _draw_evaluations(axes: Any, run: Record, colour: str) -> None:
 
 
 def _draw_restarts(axes: Any, run: Record) -> None:
-    """A cross where a run started again with new parameters."""
+    """Draw a cross for each restart of a run with new parameters."""
     steps, attempts = run.curve("attempt")
     restarts = steps[1:][np.diff(attempts) > 0]
     if len(restarts):
@@ -233,15 +233,15 @@ def _draw_restarts(axes: Any, run: Record) -> None:
 
 
 def _draw_lines(axes: Any, settings: Settings, name: str, *, is_smooth: bool = False) -> None:
-    """Draw a metric of each setting: its only seed, or the mean of its seeds with their band."""
+    """Draw a metric for each setting: its only seed, or the mean of its seeds and their band."""
     from matplotlib.ticker import EngFormatter
 
     for number, (label, setting) in enumerate(settings.items()):
         raw = find_lines(setting, name)
         smooth = [_smooth(line) for line in raw] if is_smooth else raw
-        # Behind its own smoothed line, a single seed is shown in full.
+        # A single seed is drawn in full behind its own smoothed line.
         _draw_thin(axes, raw if len(raw) == 1 else smooth, colour_of(number))
-        main = Line(np.empty(0), np.empty(0))  # of a setting without data, for the legend
+        main = Line(np.empty(0), np.empty(0))  # without data, this line is only for the legend
         if len(smooth) == 1:
             main = smooth[0]
         elif smooth:
@@ -261,7 +261,7 @@ def _draw_thin(axes: Any, lines: Sequence[Line], colour: str) -> None:
 
 
 def _draw_band(axes: Any, lines: Sequence[Line], colour: str) -> Line:
-    """A band from the lowest to the highest line, where all have data; the mean is returned."""
+    """Draw a band from the lowest to the highest line where all have data; return the mean."""
     begin = max(line.steps[0] for line in lines)
     end = min(line.steps[-1] for line in lines)
     steps = np.linspace(begin, max(begin, end), _MEAN_POINTS)
@@ -272,7 +272,7 @@ def _draw_band(axes: Any, lines: Sequence[Line], colour: str) -> Line:
 
 
 def _smooth(line: Line) -> Line:
-    """The medians of blocks."""
+    """Replace blocks of points by their medians."""
     num_blocks = min(len(line.steps), _NUM_BLOCKS)
     steps, values = (
         [np.median(block) for block in np.array_split(column, num_blocks)] for column in line
@@ -302,22 +302,22 @@ def _finish(figure: Figure, title: str, settings: Settings) -> Figure:
 
 @contextlib.contextmanager
 def house_style() -> Iterator[None]:
-    """While inside, draw in our style, whatever the user's settings are."""
+    """Context manager in which plots have our style, whatever the user's settings."""
     _load_matplotlib()
     import matplotlib.style
 
     with matplotlib.style.context(_STYLE, after_reset=True), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # in a run's name
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # from a run's name
         yield
 
 
 def _load_matplotlib() -> None:
-    """Import matplotlib without what it needs for windows: here it only draws to files.
+    """Import matplotlib without its support for windows, because here it only draws to files.
 
-    A notebook names its backend in the environment, which programs that it starts inherit, and
-    matplotlib refuses a name that it does not know. So it is imported without that name, which is
-    set afterwards if it is known. If matplotlib cannot write to its folder, it uses a temporary
-    one and logs a warning, which is dropped here.
+    A notebook names its backend in the environment, which the programs it starts inherit, and
+    matplotlib refuses an unknown name. So it is imported without that name, which is set afterwards
+    if it is known. If matplotlib cannot write to its folder, it uses a temporary one and logs a
+    warning, which is dropped here.
     """
     if "matplotlib" in sys.modules:
         return
@@ -336,14 +336,14 @@ def _load_matplotlib() -> None:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure without a window, in inches."""
+    """Make an empty figure without a window; the lengths are in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def render(figure: Figure, file_format: str) -> bytes:
-    """The figure as the bytes of a file in one of `FORMATS`."""
+    """Render a figure to the bytes of a file in one of `FORMATS`."""
     varying = {"svg": "Date", "png": "Software", "pdf": "CreationDate"}[file_format]
     buffer = io.BytesIO()
     figure.savefig(buffer, format=file_format, metadata={varying: None})
@@ -351,7 +351,7 @@ def render(figure: Figure, file_format: str) -> bytes:
 
 
 def escape(text: str) -> str:
-    """Escape text so that matplotlib draws it literally: no formula, no hidden label."""
+    """Escape text so that matplotlib draws it literally, not as a formula or a hidden label."""
     literal = on_one_line(text).replace("$", r"\$")
     return f" {literal}" if literal.startswith("_") else literal
 

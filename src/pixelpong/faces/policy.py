@@ -9,7 +9,7 @@
         is_over = terminated or truncated
 
 It sees the colour frames of `pixelpong.make_env` and ``ALE/Pong-v5``, and decides exactly as in the
-rollouts of its training. It needs the previous frame and its last action: `act` remembers both,
+rollouts of its training. It needs the previous frame and its last action: `act` remembers both;
 `predict` takes and returns them.
 """
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class Memory(NamedTuple):
-    """What an agent remembers of the previous step."""
+    """An agent's memory of the previous step."""
 
     screen: NDArray[np.uint8]  # [210, 160], palette indices
     action: int
@@ -51,13 +51,13 @@ class Policy:
     """An agent that acts on frames.
 
     Attributes:
-        about: facts about it: update, steps, estimated return and so on.
+        about: facts about the agent, such as update, steps and estimated return.
         actions: the actions it chooses from, in the numbers of ``ALE/Pong-v5``.
         rng: generator for the actions of `predict` if it is not deterministic.
     """
 
     def __init__(self, agent: Agent, name: str = "an agent") -> None:
-        """Wrap an agent that has been read; `load` reads one by name."""
+        """Wrap an agent; `load` loads one by name."""
         self._agent, self.name = agent, name
         self._network = agent.make_network()
         self.algorithm, self.protocol = agent.algorithm, agent.protocol
@@ -73,9 +73,9 @@ class Policy:
 
         Args:
             what: ``"package"``, or the name of an agent in it; a run, its directory, its name in
-                the folder ``runs``, or ``"latest"``; or a file from its folders ``agents`` and
-                ``checkpoints``, or one written by `pixelpong export`.
-            checkpoint: of a run's agents: ``"best"``, ``"latest"`` or an update; of the package's:
+                the folder ``runs``, or ``"latest"``; or a file from a run's folders ``agents`` and
+                ``checkpoints``, or a file written by `pixelpong export`.
+            checkpoint: for a run, ``"best"``, ``"latest"`` or an update; for the package,
                 ``"best"``, ``"strong"``, ``"club"`` or ``"beginner"``.
 
         Raises:
@@ -92,7 +92,7 @@ class Policy:
         return cls(agent, str(what if run is None else run.path))
 
     def reset(self) -> None:
-        """Start an episode: forget the previous frame."""
+        """Start an episode by forgetting the previous frame."""
         self._memory: Memory | None = None
 
     def act(self, observation: NDArray[np.uint8], rng: np.random.Generator | None = None) -> int:
@@ -118,7 +118,7 @@ class Policy:
         return self._memory.action
 
     def probabilities(self, observation: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """The probabilities of `actions`, [A], if this is the next frame; nothing is remembered."""
+        """The probabilities of `actions`, [A], if this is the next frame; remembers nothing."""
         return self._explain(observation).probabilities
 
     def value(self, observation: NDArray[np.uint8]) -> float | None:
@@ -132,12 +132,12 @@ class Policy:
         episode_start: NDArray[np.bool_] | None = None,
         deterministic: bool = True,
     ) -> tuple[NDArray[np.int64], Any]:
-        """Decide through stable-baselines3's interface, for one episode or for n at once.
+        """Decide with stable-baselines3's interface, for one episode or n episodes at once.
 
         Args:
             observation: [210, 160, 3] uint8, or [n, 210, 160, 3].
-            state: from the previous call; None at the start.
-            episode_start: [n], True for episodes that begin here; by default none.
+            state: the state from the previous call; None at the start.
+            episode_start: [n], True for episodes that start here; by default none does.
             deterministic: take the most probable action instead of sampling one with `rng`.
 
         Returns:
@@ -169,7 +169,7 @@ class Policy:
         should_stop: Callable[[], bool],
         tell: Callable[[int], None],
     ) -> Evaluation:
-        """Evaluate as `pixelpong.evaluation` does, but in Gymnasium's own ``ALE/Pong-v5``."""
+        """Evaluate like `pixelpong.evaluation`, but in Gymnasium's own ``ALE/Pong-v5``."""
         from pixelpong.envs.gym import make_theirs
 
         returns, steps = [0.0] * episodes, [0] * episodes
@@ -207,8 +207,8 @@ class Policy:
             episode: number of the game.
             seed: seed of the evaluation.
             sampled: sample the actions, as in training, instead of taking the most probable ones.
-            overlay: show points, probabilities, value and what the network sees.
-            speed: playback speed; 1 is the game's own.
+            overlay: add the points, the probabilities, the value and what the network sees.
+            speed: playback speed; 1 is the game's own speed.
             seconds: length of the film; None for the whole game, about 20 MB.
         """
         from pixelpong.agent.game import play_game
@@ -235,7 +235,7 @@ class Policy:
         return f"Policy({', '.join(facts)})"
 
     def _look(self, frame: NDArray[np.uint8], before: Memory | None, uniform: float) -> Memory:
-        """Decide at a frame; return what is to be remembered."""
+        """Decide on a frame; return the memory for the next step."""
         is_array = isinstance(frame, np.ndarray)
         if not is_array or frame.shape != (210, 160, 3) or frame.dtype != np.uint8:
             got = f"{frame.dtype} {list(frame.shape)}" if is_array else type(frame).__name__
@@ -245,7 +245,7 @@ class Policy:
         self._network.reset()
         if before is not None:
             self._network.follow(*before)
-        # Palette indices of black and of the ball: the network distinguishes only these two.
+        # The palette indices of black and of the ball; the network only distinguishes these two.
         screen = np.where(np.isin(frame[..., 0], BACKGROUND_REDS), 0, 14).astype(np.uint8)
         return Memory(screen, self._network.act(screen, uniform))
 

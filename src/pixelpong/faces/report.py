@@ -1,7 +1,7 @@
-"""Results as text: tables, and rows of names and values.
+"""Results as text: tables and lists of names and values.
 
-Every function of `pixelpong.faces.api` returns a result: ``str(result)`` is what its command
-prints, ``result.to_dict()`` what it prints with ``--json``.
+Every function of `pixelpong.faces.api` returns a result. ``str(result)`` is what its command
+prints; ``result.to_dict()`` is what the command prints with ``--json``.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Facts = dict[str, Any]
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a function: facts, and the text that its command prints."""
+    """The result of a function: the facts, and the text that its command prints."""
 
     facts: Facts
     text: str
-    exit_code: int = 0  # of its command
+    exit_code: int = 0  # the exit code of its command
 
     def __str__(self) -> str:
         return self.text
@@ -48,7 +48,7 @@ def table(
     left: Container[int] = (0,),
     width: int = 80,
 ) -> list[str]:
-    """The lines of a table; columns in `left` are left-aligned, and those beyond `width` left out.
+    """The lines of a table; columns in `left` are left-aligned, columns beyond `width` left out.
 
     >>> table(["name", "steps"], [["a", "1,000"], ["longer", "9"]])
     ['name    steps', 'a       1,000', 'longer      9']
@@ -67,18 +67,18 @@ def table(
 
 
 def pairs(values: Mapping[str, object]) -> list[str]:
-    """A line for each value with its name; empty values are left out."""
+    """One line for each value and its name; empty values are left out."""
     return [f"{name:12} {value}" for name, value in values.items() if value]
 
 
 def shorten(text: str, width: int) -> str:
-    """Shorten a name to one line of at most `width` columns; the end of a path says the most."""
+    """Shorten a name to one line of `width` columns, keeping the end, which says the most."""
     text = on_one_line(text)
     return text if len(text) <= width else f"…{text[len(text) - width + 1 :]}"
 
 
 def show_count(number: int, total: int, noun: str) -> None:
-    """Show a counter on a terminal; it disappears at the end."""
+    """Display a counter on a terminal; it disappears at the end."""
     if is_terminal(sys.stderr):
         text = "" if number == total else f"{number:,} of {total:,} {noun}"
         with dropping():
@@ -90,9 +90,9 @@ def show_count(number: int, total: int, noun: str) -> None:
 
 @contextlib.contextmanager
 def dropping() -> Iterator[None]:
-    """While inside, drop what cannot be shown: a terminal may be gone, a disk full, a file closed.
+    """Context manager that drops output errors: the terminal is gone, the disk full, a file closed.
 
-    A closed pipe, as with ``| head``, does end the work: its reader wants no more.
+    A closed pipe, as with ``| head``, does end the work, because its reader wants no more.
     """
     try:
         yield
@@ -103,7 +103,7 @@ def dropping() -> Iterator[None]:
 
 
 def tell(line: str) -> None:
-    """Print a line about the progress of the work."""
+    """Print a line about progress."""
     Outlet(sys.stdout).write(f"{line}\n")
 
 
@@ -115,7 +115,7 @@ def is_terminal(stream: Any) -> bool:
 
 
 class Outlet:
-    """A stream for progress output, whose errors are dropped; see `dropping`.
+    """A stream for progress output that drops errors, see `dropping`.
 
     The underlying stream may be any object with ``write``, or None.
     """
@@ -156,7 +156,7 @@ film it          pixelpong record {run} --overlay --out best.mp4
 
 
 def describe_ending(facts: Facts, outcome: Ended, *, is_brief: bool) -> str:
-    """How a training run ended: won or not, and the commands that come next."""
+    """Describe how a training run ended: won or not, and the commands to try next."""
     run = shlex.quote(facts["run"])
     ended = _describe_end(facts, outcome)
     if is_brief:
@@ -185,7 +185,7 @@ def describe_ending(facts: Facts, outcome: Ended, *, is_brief: bool) -> str:
 
 
 def _describe_end(facts: Facts, outcome: Ended) -> str:
-    """Why and where a training run ended, on one line."""
+    """Describe why and where a training run ended, on one line."""
     progress = outcome.progress
     reasons = {"interrupted": "interrupted", "until_return": "done"}
     reason = reasons.get(outcome.reason, f"budget spent ({outcome.reason})")
@@ -200,7 +200,7 @@ def _describe_end(facts: Facts, outcome: Ended) -> str:
 
 
 def local_options(config: Config) -> dict[str, Any]:
-    """The options that a resume needs to play where this run was played; none without Ray."""
+    """The options for a resume to play where this run was played; none without Ray."""
     if config.engine != "ray":
         return {}
     values = {name: getattr(config, name) for name in LOCAL_OPTIONS}
@@ -293,7 +293,7 @@ def _list_values(values: Facts) -> str:
 
 
 def describe_sweep(facts: Facts) -> str:
-    """For each setting how many won, how fast, and how well they play; then what is left to do."""
+    """Describe for each setting how many runs won, how fast and how well; and what is left."""
     lines = []
     for setting in facts["settings"]:
         if setting["label"]:
@@ -327,7 +327,7 @@ def _spread(summary: Facts | None, show: Callable[[float], str]) -> str:
 
 
 def describe_tournament(facts: Facts) -> str:
-    """The ladder, and the matrix of mean returns."""
+    """The ladder and the matrix of mean returns."""
     players, rows = facts["players"], []
     for rank, player in enumerate(players, 1):
         low, high = player["ci95"]

@@ -53,7 +53,7 @@ class Stopped(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def stoppable() -> Iterator[Callable[[], bool]]:
-    """While inside, Ctrl-C only sets what this yields; `Interrupted` becomes KeyboardInterrupt."""
+    """Context manager that yields a check for Ctrl-C; `Interrupted` becomes KeyboardInterrupt."""
     with interrupts.stop_on_signals() as should_stop:
         try:
             yield should_stop
@@ -162,7 +162,7 @@ def resume(
     Raises:
         ConfigError: as `train`, or an option would change the result.
         RunError: it is not a run, or another process is training it.
-        CheckpointError: there is no sound checkpoint.
+        CheckpointError: there is no intact checkpoint.
         WorkerError, NumericsError, KeyboardInterrupt: as `train`.
     """
     with _starting(quiet=quiet, every=every) as trainer:
@@ -173,11 +173,11 @@ def resume(
 
 @dataclass(frozen=True)
 class _Trainer:
-    """How a run is trained, once it is open."""
+    """Trains a run that is open."""
 
     show: Callable[[Event], object] | None
     should_stop: Callable[[], bool]
-    began: float  # on the monotonic clock
+    began: float  # start time on the monotonic clock
 
     def train(self, directory: RunDirectory) -> Ended:
         """Train until the budget is spent or a stop is requested."""
@@ -188,12 +188,12 @@ class _Trainer:
 
 @contextlib.contextmanager
 def _starting(*, quiet: bool, every: float) -> Iterator[_Trainer]:
-    """Start the clock and prepare the display; while inside, Ctrl-C requests a stop."""
-    # In a command, the time of the run begins with the process, before the imports.
+    """Context manager that starts the clock and the display; Ctrl-C inside requests a stop."""
+    # In a command, the run's time starts with the process, before the imports.
     process_seconds = time.process_time() if interrupts.is_command() else 0.0
     began = time.monotonic() - process_seconds
     with stoppable() as should_stop:
-        from pixelpong import loop  # noqa: F401 - takes a second, in which Ctrl-C may be pressed
+        from pixelpong import loop  # noqa: F401 - Ctrl-C may be pressed in the second this takes
         from pixelpong.faces.display import TrainingDisplay
 
         if should_stop():
@@ -203,7 +203,7 @@ def _starting(*, quiet: bool, every: float) -> Iterator[_Trainer]:
 
 
 def _report(directory: RunDirectory, outcome: Ended, *, quiet: bool) -> Run:
-    """The run that was trained; raise `Stopped` if it was interrupted."""
+    """Return the trained run; raise `Stopped` if it was interrupted."""
     from pixelpong.faces.notebook import Run
 
     trained = Run(directory.path, outcome, is_brief=quiet)
@@ -215,7 +215,7 @@ def _report(directory: RunDirectory, outcome: Ended, *, quiet: bool) -> Run:
     return trained
 
 
-# --- what is trained --------------------------------------------------------------------------
+# --- runs -------------------------------------------------------------------------------------
 
 
 def _create_run(
@@ -227,7 +227,7 @@ def _create_run(
     options: dict[str, Any],
     origin: str,
 ) -> RunDirectory:
-    """Create the directory of a new run, once all checks have passed."""
+    """Create the directory of a new run after all checks have passed."""
     from pixelpong.agent.choice import settle_opponent
     from pixelpong.run.directory import RUNS_FOLDER, RunDirectory
     from pixelpong.run.names import require_new_name
@@ -252,7 +252,7 @@ def _create_run(
 def _open_run(
     name: str | Path | Run, options: dict[str, Any], *, allow_changes: bool
 ) -> RunDirectory:
-    """Open a run to continue, once all checks have passed; nothing is written yet."""
+    """Open a run to continue after all checks have passed; nothing is written yet."""
     from pixelpong.run.directory import RunDirectory
     from pixelpong.run.names import find_run
 
@@ -294,7 +294,7 @@ def _require_work_left(run: RunDirectory, config: Config, *, has_new_budget: boo
     is_over = is_won or (is_spent and (has_new_budget or record.is_done))
     if not is_over or not run.checkpoints.is_sound(record.update):
         return  # an update whose checkpoint is damaged is trained again
-    if is_won:  # a larger count alone changes nothing
+    if is_won:  # a larger count alone would change nothing
         advice = "give a higher until_return, or until_return none to train on without a target"
     else:
         advice = "give a larger count of updates, episodes or total_timesteps"

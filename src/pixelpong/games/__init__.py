@@ -1,1 +1,1 @@
-"""Games in progress: N of them, each a row of one record, which are begun and played a step on."""
+"""Games in progress: N games, each a row of one record, that compiled code starts and steps."""

@@ -22,20 +22,20 @@ FIRE = 1  # in Gymnasium's numbers
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of a game; frames are those of the console, 60 a second."""
+    """The rules of a game; the console plays 60 frames a second."""
 
     frame_skips: tuple[int, int]  # the fewest and the most frames of a step
-    max_frames: int  # after which an episode is cut off
-    # For each side, the right one first: the probability that a frame keeps the held action.
+    max_frames: int  # the number of frames after which an episode is cut off
+    # The probability that a frame keeps the held action: right side, left side.
     sticky: tuple[float, float] = (0.0, 0.0)
     num_sides: int = 1  # 1: the console plays the left side
     mode: int = 0  # number of the game on the cartridge, see `NativeGame.switch_on`
-    fires_first: bool = False  # the first frame of an episode has a press of the button
-    max_waits: int = 0  # the most frames without a press with which an episode begins
+    fires_first: bool = False  # the button is pressed in the first frame of an episode
+    max_waits: int = 0  # the most frames without a press at the start of an episode
 
 
 def rules_of(protocol: Protocol, num_sides: int = 1) -> Rules:
-    """The rules of a protocol, for one side or for two."""
+    """The rules of a protocol, for one or two sides."""
     sticky, mode = (protocol.sticky, protocol.sticky), MODE if num_sides == 2 else 0
     return Rules(protocol.frame_skips, protocol.max_frames, sticky, num_sides, mode)
 
@@ -50,10 +50,10 @@ def make_console(
     """Make a console.
 
     Args:
-        rules: what it plays by.
-        has_pictures: it draws pictures; otherwise fields.
-        takes_two: the pictures of the last two frames of a step are taken.
-        start: the machine at the start of a game, as bytes; by default the cartridge's.
+        rules: the rules of its games.
+        has_pictures: whether it draws pictures; otherwise it draws fields.
+        takes_two: whether the pictures of the last two frames of a step are taken.
+        start: the machine at the start of a game, as bytes; by default the cartridge's start.
     """
     game = load_game()
     if start is None:

@@ -1,4 +1,4 @@
-"""A game of two sides, frame by frame: each may be an agent, a script or a person."""
+"""A game for two sides, frame by frame; each side may be an agent, a script or a person."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from pixelpong.games.pictures import View
 from pixelpong.items import DOWN, STAY, UP
 from pixelpong.kernels import RESET
 
-_TURNS = {UP: -1, STAY: 0, DOWN: 1}  # of the knob, by move
-_SIDES = (RIGHT, LEFT)  # in the order of the console's moves
+_TURNS = {UP: -1, STAY: 0, DOWN: 1}  # how far each move turns the knob
+_SIDES = (RIGHT, LEFT)  # the order of the console's moves
 
 
 class Move(NamedTuple):
-    """What a side does in a frame."""
+    """A side's move in one frame."""
 
     action: int  # STAY, UP or DOWN
-    # In [0, 1): if it is less than the side's `sticky`, the side keeps its previous action.
+    # In [0, 1). If it is less than the side's `sticky`, the side keeps its previous action.
     uniform: float = 0.0
 
 
@@ -45,8 +45,8 @@ class Duel:
         """Start a game.
 
         Args:
-            mode: the cartridge's number of the game, see `NativeGame.switch_on`.
-            sticky: for the left and the right side, the probability that a frame keeps its action.
+            mode: the number of the game on the cartridge, see `NativeGame.switch_on`.
+            sticky: the probability that a frame keeps the action, for the left and right side.
         """
         rules = Rules((1, 1), MAX_FRAMES, (sticky[RIGHT], sticky[LEFT]), num_sides=2, mode=mode)
         self._games = Games(1, rules, View("nothing", keeps_frames=True))
@@ -61,12 +61,12 @@ class Duel:
         self._games.play(NOTHING, NOTHING)
         self.frames_since_point = 0
         self._winner: int | None = None
-        self._presses = [0.0, 0.0]  # of each knob, from the middle
+        self._presses = [0.0, 0.0]  # each knob's distance from the middle, in presses
 
     def act(self, left: Move, right: Move, *, fires: bool = False) -> None:
         """Emulate one frame.
 
-        The right side serves whenever it is its turn; the left side only if it `fires`.
+        The right side serves whenever it is its turn, the left side only if `fires` is True.
         """
         orders = self._games.orders
         orders.moves[0] = right.action | SERVE, left.action | SERVE * fires

@@ -1,4 +1,4 @@
-"""Atari Pong, exactly, one step after another: sticky actions and snapshots.
+"""An exact Atari Pong, played step by step, with sticky actions and snapshots.
 
 The console plays single frames and uses no random numbers. Whether an action sticks is decided once
 per frame, with numbers that the caller draws. The distribution is that of ``ALE/Pong-v5``, and a
@@ -21,7 +21,7 @@ from pixelpong.games.games import Games
 from pixelpong.games.pictures import View
 from pixelpong.kernels import GAME, RESET
 
-NOTHING = np.zeros((0, 0, 0), np.uint8)  # what is observed
+NOTHING = np.zeros((0, 0, 0), np.uint8)  # the observations, which are empty
 
 
 class Emulator:
@@ -42,19 +42,19 @@ class Emulator:
     def step(self, action: int, uniforms: Sequence[float]) -> float:
         """Play one step with an action of ``ALE/Pong-v5`` and return the reward: −1, 0 or +1.
 
-        `uniforms` are at least 1 + protocol.max_frame_skip numbers in [0, 1): the first chooses the
-        frame skip if the protocol has several, the others decide at each frame whether the held
-        action sticks.
+        `uniforms` has at least 1 + protocol.max_frame_skip numbers in [0, 1). The first chooses the
+        frame skip if the protocol has several; each of the others decides at one frame whether the
+        held action sticks.
 
         Raises:
-            ConfigError: there are fewer.
+            ConfigError: there are fewer numbers.
         """
         count = 1 + self.protocol.max_frame_skip
         if len(uniforms) < count:
             raise ConfigError(f"A step needs at least {count} numbers, not {len(uniforms)}.")
         orders = self._games.orders
         orders.moves[0] = action
-        orders.uniforms[0, 0, 1:] = uniforms[:count]  # the first one is a network's
+        orders.uniforms[0, 0, 1:] = uniforms[:count]  # the number at index 0 is for a network
         return float(self._games.play(NOTHING, NOTHING).rewards[0])
 
     @property
@@ -85,5 +85,5 @@ class Emulator:
         return self._games.rows.tobytes()
 
     def set_state(self, state: bytes) -> None:
-        """Continue from `state`, taken by any emulator of the same protocol, in any process."""
+        """Continue from `state`, which any emulator with the same protocol took in any process."""
         self._games.rows[:] = np.frombuffer(state, GAME)

@@ -1,7 +1,7 @@
 """Games in progress: N rows of one record, and the threads that play them.
 
-What the next step does is written into `Games.orders`. The bits of a game depend on neither the
-number of games nor that of threads.
+The caller writes the orders for the next step into `Games.orders`. The bits of a game depend
+neither on the number of games nor on the number of threads.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from pixelpong.kernels.stepping import (
 
 
 class Games:
-    """N games, begun and played a step on by compiled code.
+    """N games that compiled code starts and plays step by step.
 
     Attributes:
         rows: [N] `GAME`.
-        frames: [N, 210, 160] palette indices of the newest frames, if they are kept; else none.
-        orders: what the next step does, `Orders`.
-        turns: held by the thread whose turn it is; what it has begun is done wholly or not at all.
+        frames: [N, 210, 160], palette indices of the newest frames if they are kept, else [0, …].
+        orders: the `Orders` for the next step.
+        turns: makes calls from several threads take turns; each call has its full effect or none.
     """
 
     def __init__(
@@ -58,17 +58,17 @@ class Games:
         rules_hash: bytes = bytes(32),
         has_opponents: bool = False,
     ) -> None:
-        """Make games of which no episode has begun.
+        """Make games without starting an episode.
 
         Args:
             size: N.
-            rules: those of all games.
-            view: what is seen of them.
-            num_threads: how many play, at most one per game.
-            num_uniforms: steps of each game whose numbers have room in `orders`.
-            autoresets: the next episode begins in the step in which one ends.
-            rules_hash: of all that the future of a game depends on besides its state.
-            has_opponents: networks, which remember something, play the left side.
+            rules: the rules of all games.
+            view: the observation of all games.
+            num_threads: number of threads that play, at most one per game.
+            num_uniforms: number of steps per game for which `orders` can hold random numbers.
+            autoresets: whether the next episode starts in the step in which one ends.
+            rules_hash: hash of everything, besides its state, on which a game's future depends.
+            has_opponents: whether networks, which have a memory, play the left side.
         """
         self._view, self._step = view, kernels.STEPS[view.observation]
         self._memory = memory = Memory(
@@ -96,15 +96,15 @@ class Games:
         self._shape = shapes.get(view.observation, (FIELD_SIZE, FIELD_SIZE))  # in kernels
 
     def play(self, observations: NDArray[Any], final_observations: NDArray[Any]) -> Results:
-        """Carry out the orders; write what is observed, and what was when an episode ended.
+        """Carry out the orders, and write the observations and the last ones of ended episodes.
 
         Args:
             observations: [N, …]; changed.
-            final_observations: [N, …] if the next episode begins in the step in which one ends,
+            final_observations: [N, …] if the next episode starts in the step in which one ends,
                 else [0, …]; changed.
 
         Raises:
-            EmulatorError: the cartridge needs something that the console does not have.
+            EmulatorError: the cartridge needs something that the console does not support.
         """
         size = len(self.rows)
         results = Results(
@@ -116,7 +116,8 @@ class Games:
             total_frames=np.empty(size, np.int32),
             episode_frames=np.empty(size, np.int32),
         )
-        # No method: a thread that waits keeps what it has played, but not these games.
+        # Not a method: a waiting thread holds a reference to its last round, and these games must
+        # remain collectable.
         play = functools.partial(
             _play_share, self._step, self._games, self.orders, self._threads, results
         )
@@ -126,25 +127,25 @@ class Games:
         return results
 
     def clone(self) -> State:
-        """Everything that the future of all games depends on: copies of some arrays [N, …]."""
+        """The state on which the future of all games depends: copies of some arrays [N, …]."""
         return tuple(array.copy() for array in self._memory.arrays())
 
     def restore(self, state: State) -> None:
-        """Continue from a state of these games, or of as many others with the same rules.
+        """Continue from a state of these games, or of the same number of games with the same rules.
 
         Raises:
-            ConfigError: it is another one; nothing has changed.
+            ConfigError: the state does not fit these games; nothing has changed.
         """
         self.turns.restore(self._memory.read(state))
 
 
 def _as_bytes(records: NDArray[np.void]) -> NDArray[np.uint8]:
-    """The bytes of records [N], [N, ·]."""
+    """The bytes, [N, ·], of N records."""
     return records.view(np.uint8).reshape(len(records), records.itemsize)
 
 
 def _find_start(rules: Rules, view: View) -> NDArray[np.uint8]:
-    """A machine at the start of a game, as bytes, that draws what is kept of its pictures."""
+    """A machine at the start of a game, as bytes, set to draw what the view needs."""
     machine = start_of(load_game(), rules.mode).copy()
     if view.has_levels:
         machine["shades"] = view.levels
@@ -162,7 +163,7 @@ def _make_thread(
     *,
     autoresets: bool,
 ) -> Thread:
-    """Make what a thread needs to play its share of the games."""
+    """Make the data that a thread needs to play its share of the games."""
     size, at = len(memory.games), PONG_MACHINE.fields["picture"][1]  # type: ignore[index]
     console = make_console(
         rules, has_pictures=view.has_pictures, takes_two=view.takes_two, start=start
@@ -192,7 +193,7 @@ def _make_thread(
 def _make_atari(
     memory: Memory, view: View, pictures: tuple[NDArray[np.uint8], NDArray[np.uint8]]
 ) -> AtariView:
-    """Make what the observation "atari" is made of."""
+    """Make the arrays for the observation "atari"."""
     shrinking = make_shrinking(view.height, view.width)
     first, second = (picture[None] for picture in pictures)
     levels = view.levels[:0]

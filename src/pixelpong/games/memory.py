@@ -1,4 +1,4 @@
-"""The memory of many games, and states of it, which are checked whole before one is taken."""
+"""The memory of many games, and its states, which are checked completely before they are used."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from pixelpong import kernels
 from pixelpong.atari.machine import ROWS, WIDTH
 from pixelpong.env.field import FIELD_SIZE
-from pixelpong.errors import ConfigError, must_be
+from pixelpong.errors import ConfigError, must_be, number_of
 from pixelpong.games.pictures import View
 
 State = tuple[NDArray[Any], ...]  # copies of the arrays of a `Memory`
 
-_MOST = 2**31 - 1  # of any count
-# For each field of `GAME` with whose numbers compiled code or generators compute: the least and
-# the most that it can be. `num_frames` and `newest` depend on the options.
+_MOST = 2**31 - 1  # the largest value of any count
+# The smallest and largest value of each field of `GAME` that compiled code or generators use in
+# computations. The limits of `num_frames` and `newest` depend on the options.
 _BOUNDS = {
     "seed": (0, 2**63 - 1), "episode": (-1, _MOST), "steps": (0, _MOST), "is_on": (0, 1),
     "held": (0, 15), "episode_frames": (0, _MOST), "total_frames": (0, 2**63 - 1 - _MOST),
@@ -26,16 +26,16 @@ _BOUNDS = {
 
 
 class Memory:
-    """All that the future of N games depends on, in arrays with a row for each game.
+    """Everything on which the future of N games depends, in arrays with one row per game.
 
-    The first one, [N, 32] uint8, has a hash of the games' rules, so that no game continues under
-    other rules.
+    The first array, [N, 32] uint8, holds a hash of the games' rules, so that no game continues
+    under other rules.
     """
 
     def __init__(
         self, size: int, view: View, max_frames: int, rules: bytes, *, has_opponents: bool
     ) -> None:
-        """Make it for games of at most `max_frames`, with a hash of their `rules`, 32 bytes."""
+        """Make it for games of at most `max_frames` frames; `rules` is a hash of 32 bytes."""
         self.rules = np.tile(np.frombuffer(rules, np.uint8), (size, 1))
         self.games = np.zeros(size, kernels.GAME)
         self.games["episode"] = -1
@@ -54,29 +54,30 @@ class Memory:
         return self.rules, self.games, self.streams, *shown
 
     def read(self, state: Any) -> State:
-        """Copy a state, and refuse one that these games cannot continue from."""
+        """Copy a state; raise a `ConfigError` if these games cannot continue from it."""
         ours = self.arrays()
         if not isinstance(state, (tuple, list)) or len(state) != len(ours):
             found = f"a {type(state).__name__}"
             raise ConfigError(must_be("the state", "one from clone_state()", found))
         theirs = tuple(np.array(each) for each in state)
         if any(a.dtype != b.dtype or a.ndim != b.ndim for a, b in zip(ours, theirs, strict=True)):
-            raise ConfigError("The state is not one that clone_state() of this version returns.")
+            raise ConfigError("The state does not come from this version's clone_state().")
         size, rules = len(self.rules), theirs[0]
         if rules.shape[1:] != self.rules.shape[1:] or (rules != self.rules[0]).any():
             advice = "make both environments with the same options and the same opponent"
-            raise ConfigError(f"The state is of games with other options; {advice}.")
+            raise ConfigError(f"The state belongs to games with other options; {advice}.")
         if len(rules) != size:
             advice = "repeat or select rows of each array"
-            raise ConfigError(f"The state is of {len(rules)} games, not of {size}; {advice}.")
+            found = number_of(len(rules), "game")
+            raise ConfigError(f"The state has {found}, not {size}; {advice}.")
         if any(a.shape != b.shape for a, b in zip(ours, theirs, strict=True)) or not (
             self._is_sound(theirs)
         ):
-            raise ConfigError("The state is damaged: a game cannot be in it.")
+            raise ConfigError("The state is damaged: no game can be in it.")
         return theirs
 
     def _is_sound(self, state: State) -> bool:
-        """Whether all numbers of a state, of the right shapes, are such as games have.
+        """Whether all numbers of a state with the right shapes are possible in a game.
 
         A console may be in any state: see `NativeConsole.set_state`.
         """
@@ -94,6 +95,6 @@ class Memory:
             ours[...] = theirs
 
     def forget(self) -> None:
-        """Be as at first: no episode is in progress, and nobody has given a seed."""
+        """Return to the initial state, with no episode in progress and no seed."""
         self.games["is_on"] = 0
         self.games["episode"] = -1

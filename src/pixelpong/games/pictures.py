@@ -1,8 +1,8 @@
-"""What is seen of games; and pictures made smaller: where their pixels lie in the large one.
+"""The view of games, and the weights that reduce pictures to a smaller size.
 
-Source: OpenCV's ``resize`` with ``INTER_AREA``, which ale-py uses. A pixel is the mean over the
-area it covers; pixels on its border count in part. The weights are its float32 numbers, in the
-order of its sums.
+Source: OpenCV's ``resize`` with ``INTER_AREA``, which ale-py uses. Each small pixel is the mean
+over the area it covers; pixels on its border count in part. The weights are OpenCV's float32
+numbers, and the sums have the same order.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from pixelpong.errors import ConfigError
 
 @dataclass(frozen=True)
 class View:
-    """What is seen of games."""
+    """The observation of games."""
 
     observation: str  # "atari", "frame", "field", "pixels", or "nothing"
-    keeps_frames: bool = False  # the newest frames are kept
-    # Of "atari" alone.
+    keeps_frames: bool = False  # whether the newest frames are kept
+    # These are only for "atari".
     height: int = 84
     width: int = 84
     channels: int = 1  # 1: grey, 3: colour
-    stack: int = 4  # pictures
-    takes_two: bool = False  # a picture is the maximum of two frames
+    stack: int = 4  # number of pictures
+    takes_two: bool = False  # whether a picture is the maximum of two frames
 
     @property
     def has_pictures(self) -> bool:
@@ -40,25 +40,25 @@ class View:
 
     @property
     def has_levels(self) -> bool:
-        """Whether the console draws the levels of the only channel, not palette indices."""
+        """Whether the console draws the levels of a single channel instead of palette indices."""
         return self.observation == "atari" and self.channels == 1 and not self.keeps_frames
 
     @property
     def levels(self) -> NDArray[np.uint8]:
-        """[channels, 256], by palette index."""
+        """The level of each palette index, [channels, 256]."""
         return GREYS if self.channels == 1 else COLOURS
 
 
-_LEAST_SHARE = 1e-3  # of a pixel; less is left out
+_LEAST_SHARE = 1e-3  # smaller shares of a pixel are left out
 
-# [3, 256] and [1, 256]: levels by palette index.
+# The levels of each palette index, [3, 256] and [1, 256].
 COLOURS = np.ascontiguousarray(PALETTE.T)
 GREYS = np.rint(PALETTE @ np.array([0.2989, 0.587, 0.114])).astype(np.uint8)[None]
 
 
 @functools.cache
 def make_shrinking(height: int, width: int, num_rows: int = ROWS) -> Shrinking:
-    """Make what makes pictures of `num_rows` rows smaller."""
+    """Make the function that reduces pictures of `num_rows` rows to this size."""
     is_whole = num_rows % height == 0 and WIDTH % width == 0
     if is_whole and (height, width) != (num_rows, WIDTH):
         sizes = f"img_height {height} and img_width {width} divide {num_rows} and {WIDTH}"
@@ -67,7 +67,7 @@ def make_shrinking(height: int, width: int, num_rows: int = ROWS) -> Shrinking:
 
 
 def list_shares(size: int, small: int) -> Shares:
-    """The shares of `size` pixels in each of `small` pixels."""
+    """The share that each of `size` pixels has in each of `small` pixels."""
     scale = size / small
     room = math.ceil(scale) + 1
     sources, weights = np.zeros((small, room), np.int64), np.zeros((small, room), np.float32)

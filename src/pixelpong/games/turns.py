@@ -1,9 +1,9 @@
-"""Threads that play the shares of a step, in a way that may be interrupted at any moment.
+"""Threads that play the shares of a step and may be interrupted at any moment.
 
-A step of all games is a `Round`, cut into shares. The caller's thread plays the first share, and
-each helper always the same other one. The compiled code notes which shares were played, and no
-answers are counted: so `Crew.play` may be left by an exception anywhere, and called again. What was
-played is then skipped, and an answer of an older round reaches nobody.
+A step of all games is a `Round`, cut into shares. The caller's thread plays the first share; each
+helper always plays the same one of the others. The compiled code records which shares were played,
+and no answers are counted. So an exception may leave `Crew.play` anywhere, and it can be called
+again: it skips the shares that were played, and answers to an older round are ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from pixelpong.games.memory import Memory, State
 
-Play = Callable[[Any, int], None]  # plays a share, unless `done`, [shares] bool, says that it was
+Play = Callable[[Any, int], None]  # plays a share unless `done`, [shares] bool, marks it as played
 
 
 class Round:
@@ -27,16 +27,16 @@ class Round:
 
     def __init__(self, play: Play, num_shares: int) -> None:
         self._play, self._done = play, np.zeros(num_shares, np.bool_)
-        self.is_done = [False] * num_shares  # a little later, when a helper has answered
-        self.answers: SimpleQueue[BaseException | None] = SimpleQueue()  # of the helpers
+        self.is_done = [False] * num_shares  # set a little later than `_done`
+        self.answers: SimpleQueue[BaseException | None] = SimpleQueue()  # from the helpers
 
     def play(self, share: int) -> None:
-        """Play a share, if it was not played yet."""
+        """Play a share if it has not been played yet."""
         self._play(self._done, share)
         self.is_done[share] = True
 
     def answer(self, share: int) -> None:
-        """Play a share in a helper."""
+        """Play a share in a helper thread and report the result."""
         try:
             self.play(share)
         except BaseException as error:
@@ -46,22 +46,22 @@ class Round:
 
 
 class Crew:
-    """A thread for each share but the first; they end with the last reference to the crew."""
+    """A thread for each share but the first; the threads end when the crew is freed."""
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._queues: list[SimpleQueue[Round | None]] = []  # all, of threads that may not run yet
-        self._helpers: list[SimpleQueue[Round | None]] = []  # of the threads that run
+        self._queues: list[SimpleQueue[Round | None]] = []  # includes threads not yet started
+        self._helpers: list[SimpleQueue[Round | None]] = []  # only threads that run
         self.close = weakref.finalize(self, _end, self._queues)
 
     def play(self, played: Round) -> None:
-        """Play what is left of a round."""
+        """Play the shares of a round that have not been played."""
         while len(self._helpers) < self._size - 1:
             self._start(len(self._helpers) + 1)
         for tasks in self._helpers:
             tasks.put(played)
         played.play(0)
-        # Each helper answers after its share, so as long as one is missing, an answer will come.
+        # Each helper answers after its share, so an answer will come while any share is missing.
         for share in range(1, self._size):
             while not played.is_done[share]:
                 error = played.answers.get()
@@ -76,25 +76,25 @@ class Crew:
 
 
 class Turns:
-    """The calls of an environment, one after the other: each is done wholly or not at all.
+    """The calls of an environment, one at a time; each has its full effect or none.
 
-    Only what has begun here changes the memory, and an exception may leave it anywhere: then the
-    next call settles it.
+    Only rounds and restores started here change the memory. If an exception interrupts one, the
+    next call finishes it.
     """
 
     def __init__(self, size: int, memory: Memory) -> None:
-        """Play rounds of as many shares as `size`."""
+        """Play rounds of `size` shares."""
         self._size, self._memory, self._crew = size, memory, Crew(size)
         self._lock, self._pid = threading.RLock(), os.getpid()
-        self._round: Round | None = None  # that has begun
-        self._state: State | None = None  # that is being restored
+        self._round: Round | None = None  # the round in progress
+        self._state: State | None = None  # the state that is being restored
 
     @property
     def lock(self) -> threading.RLock:
-        """The lock of the thread whose turn it is.
+        """The lock that a thread holds while it is its turn.
 
-        The child of a fork has no thread but one. So there everything is new; and if a round was
-        going on, no episode is in progress.
+        After a fork, the child has only one thread. So the lock and the crew are made anew there,
+        and if a round was in progress, all episodes are discarded.
         """
         if self._pid != os.getpid():
             if self._round is not None and not all(self._round.is_done):
@@ -105,7 +105,7 @@ class Turns:
         return self._lock
 
     def settle(self) -> None:
-        """Finish what this call, or an interrupted one before it, has begun."""
+        """Finish the work of this call or of an interrupted earlier one."""
         if self._round is not None:
             self._crew.play(self._round)
             self._round = None
@@ -129,10 +129,10 @@ class Turns:
 
 
 def _help(tasks: SimpleQueue[Round | None], share: int) -> None:
-    """Play a share of each round until one is None.
+    """Play a share of each round, until None ends the thread.
 
-    It must not refer to the environment or its crew. It is cheaper than a `ThreadPoolExecutor`, see
-    docs/log.md.
+    It must not refer to the environment or its crew. It is cheaper than a `ThreadPoolExecutor`
+    (docs/log.md).
     """
     for played in iter(tasks.get, None):
         played.answer(share)

@@ -1,11 +1,11 @@
 """Kernels: sparse, compiled by numba, in a fixed order of summation.
 
 Each kernel has its definition in `pixelpong.learn` or `pixelpong.env` and is tested against it.
-They agree to within 1e-4 of the largest entry in float32 and 1e-11 in float64: the sums run only
-over active inputs, and in another order than those of a matrix product. Only the kernels in
-`pixelpong.kernels.stepping` have no definition here; they are tested against ale-py's classes.
+They agree to within 1e-4 of the largest entry in float32 and 1e-11 in float64. They are not equal,
+because kernels sum only over active inputs, in a different order from a matrix product. Only the
+kernels in `pixelpong.kernels.stepping` have no definition here; they are tested against ale-py.
 
-There is no ``fastmath``: the order of a sum is part of the promise "same seed, same bits".
+They do not use ``fastmath``: the order of a sum is part of the promise "same seed, same bits".
 Numba compiles the kernels once per machine; `pixelpong.kernels.compiling` says where they are kept.
 """
 

@@ -1,7 +1,7 @@
 """Compiling kernels once, and caching them for the next process if possible.
 
-The folder's name has a hash of all sources that kernels are compiled from. So kernels may call
-parts and use constants of other files, and an edit of any of them compiles all kernels again: numba
+The folder's name contains a hash of all sources that kernels are compiled from. So kernels may call
+parts and use constants of other files: an edit of any of them compiles all kernels again. Numba
 itself notices only changes to a kernel's own file.
 """
 
@@ -21,22 +21,22 @@ from pixelpong.atari.cache import cache_folder
 from pixelpong.errors import ConfigError
 
 _PACKAGE = Path(__file__).parents[1]
-# What is compiled into kernels: they call functions of these files, or have their constants.
+# Kernels call functions of these files or use their constants.
 _SOURCES = ("kernels", "learn", "env", "atari", "items.py")
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Compile with `numba.njit`, without Python's lock and with numba's cache.
 
-    If no folder can be written, as in some containers or on a full disk, each process compiles
-    again. Numba unpickles its cache unchecked, so a damaged one can raise any error; the kernel is
-    then compiled again.
+    If no folder is writable, as in some containers or on a full disk, each process compiles the
+    kernels again. Numba unpickles its cache unchecked, so a damaged cache can raise any error; the
+    kernel is then compiled again.
 
     Raises:
         ConfigError: numba's compiler is switched off.
     """
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # by debuggers, for coverage
-        raise ConfigError("NUMBA_DISABLE_JIT is set, and nothing can be played without: unset it.")
+        raise ConfigError("NUMBA_DISABLE_JIT is set, but pixelpong needs the compiler. Unset it.")
 
     def compile_it(function: Callable[..., Any]) -> Callable[..., Any]:
         with _caching_in(folder := _find_folder()):
@@ -62,10 +62,10 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
 
 
 def _find_folder() -> Path | None:
-    """A writable folder for what these sources are compiled to; None if there is none.
+    """A writable folder for the compiled code of these sources; None if there is none.
 
-    It is in the folder that the user gave to numba, or else in our cache folder or beside the
-    package.
+    It is inside the folder that the user gave to numba, or else in our cache folder or next to
+    the package.
     """
     given = numba.config.CACHE_DIR  # type: ignore[attr-defined]
     parents = [Path(given)] if given else [cache_folder(), _PACKAGE / "__pycache__"]
@@ -92,7 +92,7 @@ def _caching_in(folder: Path | None) -> Iterator[None]:
 
 
 def _empty(kernel: Any) -> None:
-    """Delete the cached code of a kernel, and of others in the same file."""
+    """Delete the cached code of a kernel and of the other kernels in its file."""
     for path in Path(str(kernel.stats.cache_path)).glob("*.nb[ci]"):
         path.unlink(missing_ok=True)
 

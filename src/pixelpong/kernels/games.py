@@ -1,7 +1,7 @@
-"""A game in progress: how an episode begins, and how a step is played. Parts of kernels.
+"""A game in progress: how an episode starts and how a step is played. Parts of kernels.
 
-All games stand on these two: those of trainings and evaluations (`pixelpong.kernels.playing`), and
-those that others play (`pixelpong.kernels.stepping`).
+All games are played by these two functions: games of training and evaluation
+(`pixelpong.kernels.playing`) and games that other programs play (`pixelpong.kernels.stepping`).
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from pixelpong.env.field import FIELD_SIZE
 from pixelpong.kernels.intrinsics import call_play_frames
 from pixelpong.kernels.records import RULES
 
-# A part of kernels, which is compiled with its callers. Each array that a part is given costs some
-# nanoseconds of reference counting, so those of every step are given few.
+# A part of kernels, which is compiled with its callers. Each array argument costs some nanoseconds
+# of reference counting, so the parts that run at every step take few arrays.
 _part: Any = register_jitable(error_model="numpy")
 
 
 class Console(NamedTuple):
-    """What one thread plays games on, one after the other; all arrays but `rules` are changed."""
+    """The console on which one thread plays its games in turn; all arrays but `rules` change."""
 
     rules: NDArray[np.void]  # [1] `RULES`
-    # [·] uint8 each, the second one for the last frame of a step, if two pictures are taken.
+    # [·] uint8 each. The second one plays the last frame of a step if two pictures are taken.
     machines: tuple[NDArray[np.uint8], NDArray[np.uint8]]
-    addresses: tuple[int, int]  # of the machines, in this process
-    start: NDArray[np.uint8]  # [·], a machine at the start of a game
+    addresses: tuple[int, int]  # addresses of the machines in this process
+    start: NDArray[np.uint8]  # [·], the machine at the start of a game
     actions: NDArray[np.uint8]  # [≥ frames of a step, or of an opening]
     actions_address: int
     moves: NDArray[np.int64]  # [2], the sides' actions for a step
-    field: NDArray[np.uint64]  # [80, 2], where the first machine draws it
+    field: NDArray[np.uint64]  # [80, 2], the field that the first machine draws
 
 
 def no_console() -> Console:
-    """A console without a machine, for decisions on fields that somebody else draws."""
+    """A console without a machine, for decisions on fields drawn elsewhere."""
     nothing = np.zeros(0, np.uint8)
     return Console(
         np.zeros(1, RULES),
@@ -60,20 +60,20 @@ def copy(source, target):  # type: ignore[no-untyped-def]
 
 @_part
 def load(game, machine):  # type: ignore[no-untyped-def]
-    """Continue a game on a machine."""
+    """Copy the state of a game to a machine."""
     copy(game.console, machine)
 
 
 @_part
 def save(machine, game):  # type: ignore[no-untyped-def]
-    """Keep in a game the state of the machine that has played its last frame."""
+    """Copy the state of the machine that played the game's last frame to the game."""
     for k in range(len(game.console)):
         game.console[k] = machine[k]
 
 
 @_part
 def begin(console, game, waits):  # type: ignore[no-untyped-def]
-    """Begin an episode on the console, whose opening frames, `waits` of them, do not count."""
+    """Start an episode on the console; its opening frames, `waits` of them, do not count."""
     rules = console.rules[0]
     game.is_on = 1
     game.steps = game.num_frames = game.fault = 0
@@ -86,7 +86,7 @@ def begin(console, game, waits):  # type: ignore[no-untyped-def]
         console.actions[0] = rules.first_action
         game.held[0] = rules.first_action if count == 1 else rules.idle
     played, game.is_over = 0, 1
-    while game.is_over:  # a game may end in the opening frames: then another begins, as in ALE
+    while game.is_over:  # a game may end in the opening frames; then another starts, as in ALE
         copy(console.start, console.machines[0])
         game.is_over = game.may_end = game.episode_frames = 0
         actions = console.actions_address + played
@@ -100,12 +100,12 @@ def begin(console, game, waits):  # type: ignore[no-untyped-def]
 def play_step(console, game, uniforms):  # type: ignore[no-untyped-def]
     """Play a step of the game on the console with ``console.moves``.
 
-    Each side has its part of `uniforms`, numbers in [0, 1): the first is the network's; the second,
-    of the right side, decides the number of frames; each other one, at a frame, whether the held
-    action sticks.
+    Each side has its part of `uniforms`, numbers in [0, 1). The first is for the network. The
+    second decides the number of frames; only the right side's is used. Each of the others decides
+    at one frame whether the held action sticks.
 
-    Returns how many of the pictures of its last two frames were taken before it ended, and which of
-    the machines has played its last frame.
+    Returns how many pictures of the last two frames were taken before the game ended, and the
+    index of the machine that played the last frame.
     """
     rules = console.rules[0]
     wanted = rules.fewest_frames + np.int64(
@@ -133,7 +133,7 @@ def play_step(console, game, uniforms):  # type: ignore[no-untyped-def]
 
 @_part
 def _hold(rules, game, moves, uniforms, count, actions):  # type: ignore[no-untyped-def]
-    """Decide at each of the next frames whether the held actions stick; write its `actions`."""
+    """Decide for each of the next frames whether the held actions stick; write the `actions`."""
     width = len(uniforms) // rules.num_sides
     for k in range(count):
         actions[k] = 0
@@ -148,7 +148,7 @@ def _hold(rules, game, moves, uniforms, count, actions):  # type: ignore[no-unty
 
 @_part
 def _emulate(rules, game, machine, actions, count):  # type: ignore[no-untyped-def]
-    """Emulate frames with actions, given by their address; return how many were played."""
+    """Emulate frames with the actions at an address; return how many frames were played."""
     if count <= 0:
         return 0
     stop, played, reward, is_over, may_end = call_play_frames(

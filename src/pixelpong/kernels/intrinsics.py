@@ -37,7 +37,7 @@ def reverse(typing_context: Any, bits: Any) -> Any:
     return types.uint64(types.uint64), generate
 
 
-# The results of `play_frames`: where they are in the machine's record, and their bits.
+# The results of `play_frames`: their offsets in the machine's record, and their sizes in bits.
 _RESULTS = tuple(
     (MACHINE.fields[name][1], 8 * MACHINE.fields[name][0].itemsize)  # type: ignore[index]
     for name in ("stop", "frames", "reward", "is_over", "may_end")
@@ -48,7 +48,7 @@ _RESULTS = tuple(
 def call_play_frames(  # type: ignore[no-untyped-def]
     typing_context, address, machine, actions, num_frames, draws
 ):
-    """Call the console's function, see `pixelpong.kernels.records.GAME`; all numbers are int64.
+    """Call the console's function, see `pixelpong.kernels.records.RULES`; all numbers are int64.
 
     Returns why it stopped, the frames played, the reward, whether the game is over, and whether the
     next frame may be the last.

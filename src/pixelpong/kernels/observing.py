@@ -1,6 +1,7 @@
-"""What a network sees of a frame: parts of the kernels that play.
+"""The observations of a network: parts of the kernels that play.
 
-The classic network sees the pixels that changed, the gated one features of the last two frames.
+The classic network sees the pixels that changed; the gated one sees features of the last two
+frames.
 """
 
 from __future__ import annotations
@@ -19,19 +20,20 @@ _part: Any = register_jitable(error_model="numpy")
 
 
 class Sight(NamedTuple):
-    """The geometry of the gated network's features, `pixelpong.env.features`."""
+    """The geometry of the gated network's features; see `pixelpong.env.features`."""
 
     cells: NDArray[np.uint16]  # [NUM_PIXELS, ·], `list_cells_of_pixels`
     geometry: NDArray[np.int64]  # `list_geometry`
 
 
 class Seen(NamedTuple):
-    """What one side has seen of the frame before, and scratch; changed."""
+    """The features that one side saw in the previous frame, and scratch; changed."""
 
-    # [4, NUM_MARKS]: for each of the two frames a 1 at each feature that is on, then for each the
-    # list of these
+    # [4, NUM_MARKS]: for each of the two frames, a 1 at each feature that is on; then for each
+    # frame, the list of these features.
     marks: NDArray[np.uint16]
-    # [1], of the features of the frame before, or −1 if they are not known yet and all marks are 0
+    # [1], the number of features in the previous frame, or −1 if they are not known yet and all
+    # marks are 0.
     num_before: NDArray[np.int64]
     pixels: NDArray[np.uint16]  # [NUM_PIXELS]
 
@@ -41,7 +43,7 @@ MAX_ACTIVE = NUM_PIXELS  # the most active inputs that a step of the classic net
 
 @_part
 def find_difference(stream, indices, start):  # type: ignore[no-untyped-def]
-    """Write the signed indices of the pixels that changed to ``indices[start:]``, ascending.
+    """Write the signed indices of the changed pixels to ``indices[start:]``, in ascending order.
 
     Definition: `pixelpong.env.preprocess.difference`; the sign is encoded as in `Played`. At the
     first step of an episode nothing is written. `indices` needs room for `MAX_ACTIVE` entries.
@@ -64,7 +66,7 @@ def find_difference(stream, indices, start):  # type: ignore[no-untyped-def]
 
 @_part
 def list_pixels(field, is_left, pixels):  # type: ignore[no-untyped-def]
-    """List the active pixels of a field, ascending, mirrored for the left side; return a count."""
+    """List a field's active pixels in order, mirrored for the left side; return their number."""
     count = 0
     for word in range(160):
         bits = field[word >> 1, word & 1]
@@ -117,15 +119,15 @@ def _mark_features(sight, field, is_left, pixels, is_on, features):  # type: ign
 
 @_part
 def observe_features(sight, stream, side, seen, indices, start):  # type: ignore[no-untyped-def]
-    """Write the inputs that are 1 for a side (0 is the right one) to ``indices[start:]``.
+    """Write the indices of the inputs that are 1 for a side (0: right) to ``indices[start:]``.
 
-    Definition: `pixelpong.env.features.observe_features`. Their order depends only on the pixels:
-    the newest frame's features in the order found, those that vanished, the last action.
+    Definition: `pixelpong.env.features.observe_features`. The order depends only on the pixels:
+    the newest frame's features as they were found, then the vanished ones, then the last action.
 
     Args:
         sight: `Sight`.
         stream: `STREAM`.
-        seen: `Seen`, this side's; changed.
+        seen: this side's `Seen`; changed.
         indices: [≥ start + MAX_INPUTS] uint16; changed.
 
     Returns the end of the written part.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pixelpong.kernels.compiling import compiled
 from pixelpong.learn.optimizer import ADAM_DECAYS, ADAM_EPSILON, EPSILON
 
-# The NumPy error model: a division that cannot fail needs no check, and so can be vectorised.
+# With NumPy's error model, divisions need no check for zero and can be vectorised.
 _kernel = compiled(error_model="numpy")
 
 
@@ -19,7 +19,7 @@ def rmsprop(w, g, c, rows, learning_rate, decay_rate):  # type: ignore[no-untype
     """Do one step of RMSProp on some `rows` [K] uint16 of w, g and c [D, C]; w and c are changed.
 
     Definition: `pixelpong.learn.optimizer.rmsprop`. A row whose gradient and mean square are all 0
-    would not change, so `rows` may leave it out.
+    would not change, so it may be missing from `rows`.
     """
     number = w.dtype.type
     rate, decay = number(learning_rate), number(decay_rate)
@@ -51,8 +51,8 @@ class AdamArrays(NamedTuple):
     """A parameter [D, C], and Adam's memory of it."""
 
     w: NDArray[Any]
-    m: NDArray[Any]  # [D, C], the running mean of the gradient
-    v: NDArray[Any]  # [D, C], the running mean of its square
+    m: NDArray[Any]  # [D, C], running mean of the gradient
+    v: NDArray[Any]  # [D, C], running mean of the squared gradient
 
 
 @_kernel
@@ -66,7 +66,7 @@ def adam_rows(arrays, g, rows, scales, squares):  # type: ignore[no-untyped-def]
         g: [K, C], the gradient of these rows.
         rows: [K] uint16, the indices of the rows.
         scales: `pixelpong.learn.optimizer.AdamScales` of this step.
-        squares: [C]; changed: the gradient's squares, summed over the rows.
+        squares: [C]; changed: the squares of the gradient, summed over the rows.
     """
     number = arrays.w.dtype.type
     decay_m, decay_v = number(ADAM_DECAYS[0]), number(ADAM_DECAYS[1])
@@ -80,5 +80,5 @@ def adam_rows(arrays, g, rows, scales, squares):  # type: ignore[no-untyped-def]
             m_[i] = decay_m * m_[i] + keep_m * g_[i]
             v_[i] = decay_v * v_[i] + keep_v * g_[i] * g_[i]
             w_[i] -= scale_m * m_[i] / (np.sqrt(scale_v * v_[i]) + epsilon)
-        for i in range(len(squares)):  # a separate loop: one for everything is not vectorised
+        for i in range(len(squares)):  # a separate loop, because a combined one is not vectorised
             squares[i] += g_[i] * g_[i]

@@ -1,7 +1,7 @@
-"""Playing in compiled code: what the network sees of a frame, what it decides, and whole episodes.
+"""Playing in compiled code: observations, decisions and whole episodes.
 
-`play_plain` and `play_gated` play streams until an episode ends, without Python and without its
-lock. Without a game they return after each decision.
+`play_plain` and `play_gated` play streams until an episode ends, outside Python and without its
+lock. Without a machine they return after each decision.
 """
 
 from __future__ import annotations
@@ -24,9 +24,12 @@ _part: Any = register_jitable(error_model="numpy")
 
 
 class Record(NamedTuple):
-    """What one side saw and did, as in `pixelpong.items.Played`, with room for more; changed."""
+    """One side's observations and actions, as in `pixelpong.items.Played`, with room for more.
 
-    indices: NDArray[np.uint16]  # [·], a step's from ``offsets[t]`` on
+    Changed in place.
+    """
+
+    indices: NDArray[np.uint16]  # [·], the inputs of step t start at ``offsets[t]``
     offsets: NDArray[np.int64]  # [T + 1]
     steps: NDArray[np.void]  # [T] `PLAIN_STEP` or `GATED_STEP`
     hidden: NDArray[Any]  # [T, H], or [T, 0]
@@ -36,8 +39,8 @@ class Network(NamedTuple):
     """One side's network."""
 
     params: Any  # `PlainParams` or `GatedParams`
-    scratch: Any  # of the gated network: `GatedScratch`
-    max_inputs: int  # the most that a step can have
+    scratch: Any  # `GatedScratch` for the gated network
+    max_inputs: int  # the most inputs that a step can have
 
 
 class PlainParams(NamedTuple):
@@ -48,7 +51,7 @@ class PlainParams(NamedTuple):
 
 
 class GatedParams(NamedTuple):
-    """Parameters of the gated network, the two columns of a unit next to each other."""
+    """Parameters of the gated network; the two columns of a unit are next to each other."""
 
     W1: NDArray[Any]  # [D, 2H]
     W2: NDArray[Any]  # [4, 2H]
@@ -66,7 +69,7 @@ class Layers(NamedTuple):
 
 
 class GatedScratch(NamedTuple):
-    """What the gated network needs to decide."""
+    """The arrays that the gated network needs for its decisions."""
 
     sight: Sight
     seen: Seen
@@ -75,7 +78,7 @@ class GatedScratch(NamedTuple):
 
 @_part
 def take_field(field, stream):  # type: ignore[no-untyped-def]
-    """Copy `field` [80, 2], as from `pack_field`, to the newest of the two fields of a stream."""
+    """Copy `field` [80, 2], in the form of `pack_field`, to a stream as its newest field."""
     game = stream.game
     game.newest, stream.is_new = 1 - game.newest, 0
     newest = stream.fields[game.newest]
@@ -85,7 +88,7 @@ def take_field(field, stream):  # type: ignore[no-untyped-def]
 
 @_part
 def _begin_stream(console, stream):  # type: ignore[no-untyped-def]
-    """Begin an episode of a stream."""
+    """Start an episode of a stream."""
     begin(console, stream.game, 0)
     stream.game.newest, stream.is_new = 0, 1
     stream.last_actions[0] = stream.last_actions[1] = 0
@@ -103,7 +106,7 @@ def _count(stream, step, up):  # type: ignore[no-untyped-def]
     tally = stream.tally
     tally.entropy += step.entropy
     tally.ups += step.action == up
-    if step.reward != 0 and 0 <= tally.points < len(tally.ends):  # always, but in an invalid state
+    if step.reward != 0 and 0 <= tally.points < len(tally.ends):  # always, unless state is invalid
         tally.ends[tally.points] = stream.game.steps - 1
         tally.rewards[tally.points] = step.reward
         tally.points += 1
@@ -132,7 +135,7 @@ def up_probability(params, indices, start, stop, hidden, t):  # type: ignore[no-
     for unit in range(len(h)):
         if h[unit] < 0:
             h[unit] = 0
-    # Four partial sums, in a fixed order: additions to a single sum would wait for each other.
+    # Four partial sums in a fixed order; with a single sum, each addition would wait for the last.
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     whole = len(h) - len(h) % 4
     for i in range(0, whole, 4):
@@ -152,7 +155,7 @@ _UP_INDEX, _DOWN_INDEX = ACTIONS.index(UP), ACTIONS.index(DOWN)
 
 @_part
 def _forget_plain(network):  # type: ignore[no-untyped-def]
-    """This network remembers nothing besides the stream."""
+    """Do nothing, because this network keeps no state besides the stream."""
 
 
 @_part
@@ -198,7 +201,7 @@ def _read_out(params, layers, indices, start, stop):  # type: ignore[no-untyped-
         z[i + 1] *= z[i]
     whole = len(z) - len(z) % 8
     for output in range(4):
-        # Eight partial sums, in a fixed order: additions to a single sum would wait for each other.
+        # Eight partial sums in a fixed order; with one, each addition would wait for the last.
         for lane in range(8):
             lanes[lane] = 0
         for i in range(0, whole, 8):
@@ -235,7 +238,7 @@ def _choose(layers, step, uniform):  # type: ignore[no-untyped-def]
 
 @_part
 def _forget_gated(network):  # type: ignore[no-untyped-def]
-    """Forget the features of the previous frame, which is another stream's."""
+    """Forget the features of the previous frame, which belong to another stream."""
     seen = network.scratch.seen
     seen.marks[:2] = 0
     seen.num_before[0] = -1
@@ -243,7 +246,7 @@ def _forget_gated(network):  # type: ignore[no-untyped-def]
 
 @_part
 def _decide_gated(network, record, stream, side, uniform, t):  # type: ignore[no-untyped-def]
-    """Observe, and record a decision; if `uniform` is above 1, record only the value."""
+    """Observe and record a decision, or only the value if `uniform` is above 1."""
     scratch = network.scratch
     start, step = record.offsets[t], record.steps[t]
     stop = observe_features(scratch.sight, stream, side, scratch.seen, record.indices, start)
@@ -273,21 +276,21 @@ def _make_play(decide: Any, forget: Any, up: int) -> Any:
     def play(  # type: ignore[no-untyped-def]
         console, networks, records, streams, uniforms, first, t, learner
     ):
-        """Play streams, one after the other, until an episode ends or a record has no room.
+        """Play streams, one after the other, until an episode ends or a record is full.
 
-        If the console has no machine, decide once: ``last_actions`` has the action.
+        If the console has no machine, decide once and put the action in ``last_actions``.
 
         Args:
             console: `Console`.
-            networks: `Network`, the right side's, and in the two-player game the left side's.
+            networks: the right side's `Network`; in the two-player game, also the left side's.
             records: `Record`, one for each network.
             streams: [N] `STREAM`; changed.
-            uniforms: [N, T, ·], a row for each step, see `play_step`. The first number of a side
-                chooses its action; if negative, the most probable one is taken. A step whose first
-                number is above 1 is not played: only its value is recorded.
+            uniforms: [N, T, ·], one row per step, see `play_step`. A side's first number chooses
+                its action; if it is negative, the most probable action is taken. If the first
+                number is above 1, the step is not played, and only its value is recorded.
             first: the index in the record of the first stream's first step.
             t: where to continue, up to ``first + N · T``.
-            learner: the side whose statistics are counted.
+            learner: the side whose statistics are recorded.
 
         Returns the index after the last step.
         """
@@ -301,7 +304,7 @@ def _make_play(decide: Any, forget: Any, up: int) -> Any:
             for side in range(len(networks)):
                 if not _has_room(records[side], max_inputs, t):
                     return t
-            # 1. Bring the game to the console.
+            # 1. Load the game onto the console.
             if index == 0 and has_machine:
                 load(game, machine)
             if game.is_on == 0:

@@ -6,16 +6,16 @@ A minibatch takes two sparse matrix products with a dense part between them:
     dZ from Z            outputs, loss, and back to the pre-activations        `differentiate`
     dW1 = Xᵀ dZ          each input sums the rows of dZ at its steps           `sum_rows`
 
-X is a list of inputs for each step; `list_steps` turns it into a list of steps for each input, so
-that both products read rows and write each sum once. A piece is some steps, or some inputs; no two
+X is a list of inputs for each step. `list_steps` turns it into a list of steps for each input, so
+both products read rows and write each sum once. A piece is a range of steps or of inputs. No two
 pieces write to the same memory, and the order of every sum depends only on the lists.
 
 The output layer, W2 and b2 in `pixelpong.learn.gated`, is one matrix [4, 2H + 1] here: the weights
-of all max(a, 0), those of all max(a, 0) b, the bias. So the loops run over adjacent memory, and the
-processor computes several sums at a time.
+of all max(a, 0), the weights of all max(a, 0) b, and the bias. So the loops run over adjacent
+memory, and the processor computes several sums at a time.
 
-The code avoids what numba compiles slowly: filling an array from another one takes four seconds to
-compile; a new array, `max`, or a four-value assignment take a few tenths of a second each.
+The code avoids what numba compiles slowly. Filling an array from another one takes four seconds to
+compile; a new array, `max` or a four-value assignment takes a few tenths of a second.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import math
 from pixelpong.kernels.compiling import compiled
 from pixelpong.learn.ppo import LossStats
 
-# The NumPy error model: a division that cannot fail needs no check, and so can be vectorised.
+# With NumPy's error model, divisions need no check for zero and can be vectorised.
 _kernel = compiled(error_model="numpy")
 
 
@@ -37,10 +37,10 @@ def list_steps(indices, offsets, chosen, slots, inputs, starts, positions):  # t
         indices, offsets: [N] uint16 and [T + 1] int32, the inputs of all steps, as in `Played`.
         chosen: [M] int64, the indices of the minibatch's steps.
         slots: [D] int32, scratch: the number of steps at an input, then its next free slot.
-        inputs: [D] uint16; changed: the inputs that are 1 at any chosen step, ascending.
-        starts: [D + 1] int32; changed: where the list of each of them starts, then the end.
-        positions: [≥ number of entries] uint16; changed: for each of them, the positions in
-            `chosen` of the steps at which it is 1, ascending.
+        inputs: [D] uint16; changed: the inputs that are 1 at any chosen step, in ascending order.
+        starts: [D + 1] int32; changed: the start of each such input's list, then the end.
+        positions: [≥ number of entries] uint16; changed: for each such input, the positions in
+            `chosen` of the steps at which it is 1, in ascending order.
 
     Returns K, the number of such inputs.
     """
@@ -66,20 +66,20 @@ def list_steps(indices, offsets, chosen, slots, inputs, starts, positions):  # t
 
 @_kernel
 def sum_rows(source, rows, starts, stops, totals):  # type: ignore[no-untyped-def]
-    """Multiply a matrix of zeros and ones by a dense one: each result row sums some source rows.
+    """Multiply a matrix of zeros and ones by a dense one; each result row sums some source rows.
 
     Definition: ``X @ source``, where row m of X has its ones at ``rows[starts[m]:stops[m]]``.
 
     Args:
         source: [·, C].
-        rows: [·] uint16, indices of rows of `source`.
+        rows: [·] uint16, indices of rows in `source`.
         starts, stops: [M] int32.
         totals: [M, C]; changed.
     """
     for m in range(len(starts)):
         total, k, stop = totals[m], starts[m], stops[m]
         total[:] = 0
-        # Eight rows at a time, for an eighth of the loads and stores of the sum.
+        # Adding eight rows at a time takes an eighth of the loads and stores of the sum.
         while k + 8 <= stop:
             r0, r1 = source[rows[k]], source[rows[k + 1]]
             r2, r3 = source[rows[k + 2]], source[rows[k + 3]]
@@ -101,20 +101,20 @@ def differentiate(W2, z, batch, weights, size, scratch, y, dW2):  # type: ignore
     """Compute the contribution of some steps to the gradient of a minibatch's mean loss.
 
     Definition: `pixelpong.learn.gated.read_out`, `pixelpong.learn.ppo.loss_gradient` and
-    `pixelpong.learn.gated.backward`, one after the other for each step: the outputs y; the loss,
-    whose gradient in y replaces y; the gradient in W2; the gradient in z, which replaces z. Each
-    output is four partial sums that are then added: the order is fixed, and no addition waits for
-    the previous one.
+    `pixelpong.learn.gated.backward`. For each step it computes the outputs y; the loss, whose
+    gradient with respect to y replaces y; the gradient with respect to W2; and the gradient with
+    respect to z, which replaces z. Each output is the sum of four partial sums, so the order is
+    fixed and no addition waits for the previous one.
 
     Args:
         W2: [4, 2H + 1], the output layer as above.
-        z: [M', 2H], pre-activations, two adjacent ones per unit; changed to their gradient.
+        z: [M', 2H], pre-activations, two adjacent ones per unit; replaced by their gradient.
         batch: `pixelpong.learn.ppo.Minibatch` [M'], these steps.
         weights: `pixelpong.learn.ppo.LossWeights`.
-        size: the number of steps of the whole minibatch.
-        scratch: [2, 2H + 1]; changed: activations, where the last is 1, and sums.
+        size: the number of steps in the whole minibatch.
+        scratch: [2, 2H + 1]; changed: activations, the last of which is 1, and sums.
         y: [4] float64, scratch.
-        dW2: [4, 2H + 1]; changed to the gradient in the output layer.
+        dW2: [4, 2H + 1]; replaced by the gradient with respect to the output layer.
 
     Returns `LossStats`, with sums over these steps instead of means.
     """

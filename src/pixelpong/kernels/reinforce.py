@@ -16,7 +16,7 @@ _kernel = compiled()
 
 @_kernel
 def _add_gradient(W2, hidden, indices, offsets, dz, slots, dW1, outputs):  # type: ignore[no-untyped-def]
-    """Add the gradient to `dW1`, where `slots` has the index of each row, and to ``outputs[0]``.
+    """Add the gradient to `dW1` and ``outputs[0]``; `slots` has the index of each row in `dW1`.
 
     The second row of `outputs` [2, H] is scratch.
     """
@@ -39,7 +39,7 @@ def _add_gradient(W2, hidden, indices, offsets, dz, slots, dW1, outputs):  # typ
 
 
 def episode_gradient(W2: NDArray[Any], played: Played, advantages: NDArray[Any]) -> SparseGrads:
-    """Compute an episode's gradient from W2 [H], what was recorded, and the advantages [T].
+    """Compute an episode's gradient from W2 [H], the record, and the advantages [T].
 
     Definition: `pixelpong.learn.reinforce.episode_gradient`.
     """

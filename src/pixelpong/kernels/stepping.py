@@ -1,15 +1,14 @@
 """Steps of many games at once for `pixelpong.games`, in compiled code without Python's lock.
 
-Each thread plays its share of the games, one after the other, on a console of its own. A game is a
-row in a few arrays (`GAME` and what it shows), so a state is a copy of these rows. A step of a
-share is one call, which Python cannot interrupt, and it is noted there that it was played.
+Each thread plays its share of the games, one after the other, on its own console. A game is a row
+in a few arrays (`GAME` and its observations), so a state is a copy of these rows. A step of a share
+is one call. Python cannot interrupt it, and the call itself records that the step was played.
 
-The picture "atari" is that of ale-py's ``AtariVectorEnv``, to the bit: the maximum of a step's last
-two frames in grey or in colour, made smaller by averaging areas as OpenCV does, in float32 and in
-its order of sums. If a game ends within a step, that class leaves its loop before it takes the
-picture, so the newest picture is then made of what it had taken before; so it is here. The
-console draws its pictures in grey, if that is all that is seen of them, and otherwise they are
-looked up.
+The observation "atari" equals that of ale-py's ``AtariVectorEnv`` bit for bit. It is the maximum of
+a step's last two frames, in grey or in colour, reduced by averaging areas as OpenCV does, in
+float32 and with the same order of sums. If a game ends within a step, ale-py leaves its loop before
+it takes the last picture, and the observation is made of the pictures it took before; this code
+does the same. If only grey is needed, the console draws in grey; otherwise colours are looked up.
 """
 
 from __future__ import annotations
@@ -27,35 +26,36 @@ from pixelpong.kernels.intrinsics import call_shrink, lowest_bit
 _kernel = compiled(error_model="numpy")
 _part: Any = register_jitable(error_model="numpy")
 
-RESET, LEAVE = -1, -2  # in place of a move: begin an episode, show the last observation again
+RESET, LEAVE = -1, -2  # instead of a move: start an episode, repeat the last observation
 
 
 class Games(NamedTuple):
-    """N games; changed."""
+    """The N games; changed in place."""
 
     rows: NDArray[np.void]  # [N] `GAME`
-    memories: NDArray[np.uint8]  # [N or 0, ·], what the left side's networks remember
-    frames: NDArray[np.uint8]  # [N or 0, 210, 160], the newest ones if they are kept
+    memories: NDArray[np.uint8]  # [N or 0, ·], the memories of the left side's networks
+    frames: NDArray[np.uint8]  # [N or 0, 210, 160], the newest frames if they are kept
 
 
 class Orders(NamedTuple):
-    """What the next step does."""
+    """The orders for the next step."""
 
-    moves: NDArray[np.int64]  # [N, sides], the console's actions; or RESET or LEAVE in the first
+    moves: NDArray[np.int64]  # [N, sides], console actions; the first may be RESET or LEAVE
     begins: NDArray[np.void]  # [N] `BEGIN`
-    uniforms: NDArray[np.float64]  # [N, ·, sides × width], a row for each step, see `play_step`
-    remembered: NDArray[np.uint8]  # [N or 0, ·], as `memories`, after these moves
+    uniforms: NDArray[np.float64]  # [N, ·, sides × width], one row per step, see `play_step`
+    remembered: NDArray[np.uint8]  # [N or 0, ·], `memories` after these moves
 
 
 class Results(NamedTuple):
-    """What a step returns; changed."""
+    """The results of a step, which the kernel writes."""
 
     observations: NDArray[Any]  # [N, …]
-    # Those with which episodes ended, of games in which the next one has begun; else [0, …].
+    # The last observations of episodes that ended, in games where the next episode has already
+    # started; else [0, …].
     final_observations: NDArray[Any]
     rewards: NDArray[np.float64]  # [N]
     is_over: NDArray[np.bool_]  # [N]
-    is_cut: NDArray[np.bool_]  # [N], by the limit of frames
+    is_cut: NDArray[np.bool_]  # [N], whether the frame limit ended the episode
     total_frames: NDArray[np.int32]  # [N]
     episode_frames: NDArray[np.int32]  # [N]
 
@@ -64,33 +64,33 @@ Pictures = tuple[NDArray[np.uint8], NDArray[np.uint8]]  # [210, 160] each
 
 
 class AtariView(NamedTuple):
-    """What the observation "atari" is made of; all but `pictures` and `colours` is changed."""
+    """The data for the observation "atari"; all but `pictures` and `colours` change."""
 
     pictures: Pictures
-    stacks: NDArray[np.uint8]  # [N, stack, height × width × channels], small pictures
-    kept: NDArray[np.uint8]  # [N, channels, 210, 160], the newest picture, if the game may end
-    # [channels, 256], levels by palette index; [0, 256] if the console draws levels.
+    stacks: NDArray[np.uint8]  # [N, stack, height × width × channels], reduced pictures
+    kept: NDArray[np.uint8]  # [N, channels, 210, 160], the newest picture if the game may end
+    # [channels, 256], the level of each palette index; [0, 256] if the console draws levels.
     colours: NDArray[np.uint8]
-    planes: Pictures  # [channels, 210, 160] each, of both pictures
-    shrink: int  # address of the function of `pixelpong.atari.shrinking`
+    planes: Pictures  # [channels, 210, 160] each, the channels of both pictures
+    shrink: int  # address of the function from `pixelpong.atari.shrinking`
     scratch: NDArray[np.float32]
-    small: NDArray[np.uint8]  # [height, width], a channel
+    small: NDArray[np.uint8]  # [height, width], one channel of a reduced picture
 
 
 class FieldView(NamedTuple):
-    """What the observations "field" and "pixels" are made of; `fields` is changed."""
+    """The data for the observations "field" and "pixels"; `fields` changes."""
 
-    fields: NDArray[np.uint64]  # [N, 2, 80, 2], in either order (`newest`)
-    drawn: NDArray[np.uint64]  # [80, 2], by the console, unless it draws pictures
+    fields: NDArray[np.uint64]  # [N, 2, 80, 2], the last two fields; `newest` says which is newer
+    drawn: NDArray[np.uint64]  # [80, 2], the field that the console draws if it draws no pictures
     is_active: NDArray[np.bool_]  # [256], whether a palette index is not background
     pictures: Pictures  # [0, 160] each if the console draws fields
 
 
 class FrameView(NamedTuple):
-    """What the observation "frame" is made of."""
+    """The data for the observation "frame"."""
 
-    frames: NDArray[np.uint8]  # [N, 210, 160], the newest
-    words: NDArray[np.uint64]  # [N, 210, 20], the same bytes
+    frames: NDArray[np.uint8]  # [N, 210, 160], the newest frames
+    words: NDArray[np.uint64]  # [N, 210, 20], the same bytes as 64-bit words
     palette: NDArray[np.uint8]  # [256, 3]
 
 
@@ -99,23 +99,23 @@ class NoView(NamedTuple):
 
 
 class Thread(NamedTuple):
-    """What one thread needs to play its share of the games."""
+    """The data that one thread needs to play its share of the games."""
 
     console: Console
     share: int
-    first: int  # its first game
-    last: int  # the game after its last one
-    autoresets: int  # 1 if the next episode begins in the step in which one ends
-    pictures: Pictures  # of the console's machines
+    first: int  # index of its first game
+    last: int  # index after its last game
+    autoresets: int  # 1 if the next episode starts in the step in which one ends
+    pictures: Pictures  # the pictures of the console's machines
     observed: Any  # `AtariView`, `FieldView`, `FrameView` or `NoView`
 
 
-# --- the picture that others use ----------------------------------------------------------------
+# --- the observation "atari" --------------------------------------------------------------------
 
 
 @_part
 def _look_up(picture, levels, out):  # type: ignore[no-untyped-def]
-    """Write the levels of a picture's palette indices to `out`."""
+    """Look up the levels of a picture's palette indices and write them to `out`."""
     for y in range(len(picture)):
         for x in range(picture.shape[1]):
             out[y, x] = levels[picture[y, x]]
@@ -128,7 +128,7 @@ def _see_atari(game, i, num_pictures, which, atari):  # type: ignore[no-untyped-
     if game.steps == 0:
         atari.stacks[i] = 0
     stack = atari.stacks[i, game.newest]
-    if num_pictures == 0:  # the game ended before one was taken
+    if num_pictures == 0:  # the game ended before a picture was taken
         stack[:] = atari.stacks[i, before]
         return
     second = which if num_pictures == 2 else 0
@@ -147,7 +147,7 @@ def _see_atari(game, i, num_pictures, which, atari):  # type: ignore[no-untyped-
 
 @_part
 def _shrink(atari, stack, c, first, second):  # type: ignore[no-untyped-def]
-    """Write channel c of the maximum of two pictures, made smaller, to ``stack`` [·]."""
+    """Reduce channel c of the maximum of two pictures and write it to ``stack`` [·]."""
     num_channels = atari.kept.shape[1]
     out = stack.reshape(atari.small.shape) if num_channels == 1 else atari.small
     call_shrink(
@@ -162,7 +162,7 @@ def _shrink(atari, stack, c, first, second):  # type: ignore[no-untyped-def]
 
 @_part
 def _show_atari(game, i, atari, out):  # type: ignore[no-untyped-def]
-    """Write the stack of a game, the newest picture last."""
+    """Write the stack of a game, with the newest picture last."""
     stacks = atari.stacks
     for k in range(stacks.shape[1]):
         copy(stacks[i, (game.newest + 1 + k) % stacks.shape[1]], out[i, k])
@@ -173,7 +173,7 @@ def _show_atari(game, i, atari, out):  # type: ignore[no-untyped-def]
 
 @_part
 def _see_field(game, i, num_pictures, which, view):  # type: ignore[no-untyped-def]
-    """Keep the newest field; if pictures are drawn, it is made of one, as `preprocess` does."""
+    """Store the newest field; if pictures are drawn, compute it as `preprocess` does."""
     game.newest = 1 - game.newest
     field, drawn, picture = view.fields[i, game.newest], view.drawn, view.pictures[which]
     for row in range(len(field)):
@@ -187,12 +187,12 @@ def _see_field(game, i, num_pictures, which, view):  # type: ignore[no-untyped-d
 
 @_part
 def _see_nothing(game, i, num_pictures, which, view):  # type: ignore[no-untyped-def]
-    """Frames are kept anyway."""
+    """Do nothing, because frames are stored in any case."""
 
 
 @_part
 def _show_frame(game, i, view, out):  # type: ignore[no-untyped-def]
-    """Write a frame in colour, [210, 3 × 160]."""
+    """Write the newest frame of a game in colour, [210, 3 × 160]."""
     frame, words, palette = view.frames[i], view.words[i], view.palette
     for y in range(len(frame)):
         is_new = y == 0
@@ -216,7 +216,7 @@ def _show_field(game, i, view, out):  # type: ignore[no-untyped-def]
 
 @_part
 def _show_pixels(game, i, view, out):  # type: ignore[no-untyped-def]
-    """Write the difference of two fields, [80, 80]; at the first step of an episode zeros."""
+    """Write the difference of two fields, [80, 80]; zeros at the first step of an episode."""
     fields, newest = view.fields[i], game.newest
     before = 1 - newest if game.steps > 0 else newest
     _write_signs(fields[newest], fields[before : before + 1], out[i])
@@ -229,7 +229,7 @@ def _show_nothing(game, i, view, out):  # type: ignore[no-untyped-def]
 
 @_part
 def _write_signs(now, before, out):  # type: ignore[no-untyped-def]
-    """Write 1 for each pixel that is on; with a field before, [1, 80, 2], ±1 for the changes."""
+    """Write 1 for each pixel that is on, or ±1 for each change if `before` is [1, 80, 2]."""
     out[:] = 0
     for row in range(len(now)):
         for word in range(2):
@@ -243,7 +243,7 @@ def _write_signs(now, before, out):  # type: ignore[no-untyped-def]
 
 @_part
 def _reset(game, order, console):  # type: ignore[no-untyped-def]
-    """Begin the episode of a game that an order, `BEGIN`, names."""
+    """Start the episode of a game that a `BEGIN` record names."""
     game.seed, game.episode = order.seed, order.episode
     if order.episode == 0:
         game.total_frames = 0
@@ -253,7 +253,7 @@ def _reset(game, order, console):  # type: ignore[no-untyped-def]
 
 @_part
 def _keep_frame(picture, frame):  # type: ignore[no-untyped-def]
-    """Keep the newest frame of a game."""
+    """Store the newest frame of a game."""
     for y in range(len(frame)):
         copy(picture[y], frame[y])
 
@@ -263,15 +263,15 @@ def _make_step(see: Any, show: Any) -> Any:
 
     @_kernel
     def step(games, orders, thread, results, done):  # type: ignore[no-untyped-def]
-        """Play a step of a thread's share of the games, or begin their next episodes.
+        """Play a step of a thread's share of the games, or start their next episodes.
 
         Args:
             games: `Games`.
             orders: `Orders`.
             thread: `Thread`.
             results: `Results`.
-            done: [shares] bool, set for this share. If it was, this step was played before, and
-                nothing is done.
+            done: [shares] bool; the entry of this share is set. If it was already set, this step
+                has been played, and nothing is done.
         """
         if done[thread.share]:
             return

@@ -1,6 +1,6 @@
 """The fast network: one gated hidden layer, a policy over three actions, and a value.
 
-Formulas, for inputs x [D], with H hidden units and ⊙ for the product unit by unit:
+Formulas for inputs x [D], with H hidden units and ⊙ for the product unit by unit:
 
     a = W1[:, :, 0]ᵀ x,  b = W1[:, :, 1]ᵀ x    [H]  pre-activations
     h = (max(a, 0), max(a, 0) ⊙ b)             [H, 2]  hidden activations
@@ -8,12 +8,12 @@ Formulas, for inputs x [D], with H hidden units and ⊙ for the product unit by 
     π = softmax(y₀, y₁, y₂)                    [3]  probabilities of `ACTIONS`
     v = y₃                                     value: the expected outcome of the point
 
-In Pong, two objects matter: ball and paddle. A product of two sums of pixels is large if both
-objects are at certain positions; a plain layer has to imitate that with sums.
+In Pong, two objects matter: the ball and the paddle. A product of two sums of pixels is large if
+both objects are at certain positions; a plain layer has to imitate that with sums.
 Source: gates as in Dauphin et al. (2017), with a ReLU instead of the sigmoid.
 
-The two numbers of a unit are adjacent in memory. All functions work in the type of the parameters,
-float32 or float64.
+The two numbers of a unit are adjacent in memory. All functions compute in the type of the
+parameters, float32 or float64.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ from numpy.typing import NDArray
 from pixelpong.items import Params
 
 NUM_OUTPUTS = 4
-# Sets the first layer's scale: a round number above the 75 to 80 inputs that are 1 at a step.
+# Sets the scale of the first layer. At each step 75 to 80 inputs are 1; this is a round number
+# above that.
 _TYPICAL_INPUTS = 100
 
 
 def init_params(
     rng: np.random.Generator, num_inputs: int, hidden: int, dtype: str = "float32"
 ) -> Params:
-    """Draw parameters that give pre-activations with deviation 1 or so, and outputs near 0."""
+    """Draw parameters for pre-activations with a deviation of about 1 and outputs near 0."""
     W1 = rng.standard_normal((num_inputs, hidden, 2)) / np.sqrt(_TYPICAL_INPUTS)
     W2 = 0.01 * rng.standard_normal((NUM_OUTPUTS, hidden, 2))
     return {
@@ -61,7 +62,7 @@ def read_out(params: Params, z: NDArray[Any]) -> NDArray[Any]:
 
 
 def backward(params: Params, x: NDArray[Any], z: NDArray[Any], dy: NDArray[Any]) -> Params:
-    """Compute the parameters' gradient, from the gradient `dy` with respect to the outputs.
+    """Compute the parameters' gradient from `dy`, the gradient with respect to the outputs.
 
         dW2 = dyᵀ h
         dh  = dy W2
@@ -69,7 +70,7 @@ def backward(params: Params, x: NDArray[Any], z: NDArray[Any], dy: NDArray[Any])
         db  = dh₁ ⊙ max(a, 0)
         dW1 = xᵀ (da, db)
 
-    x is [T, D], z [T, H, 2] from `forward`, dy [T, 4].
+    x is [T, D], z is [T, H, 2] from `forward`, and dy is [T, 4].
     """
     assert dy.shape == (len(x), NUM_OUTPUTS), dy.shape
     W1, W2 = params["W1"], params["W2"]

@@ -1,15 +1,15 @@
-"""The policy network: 6,400 inputs, one hidden ReLU layer, the probability of moving up.
+"""The policy network: 6,400 inputs, one hidden ReLU layer, and the probability of moving up.
 
-Formulas, for an observation x [D], with D inputs and H hidden units:
+Formulas for an observation x [D], with D inputs and H hidden units:
 
     a = W1ᵀ x         [H]   pre-activations
     h = max(a, 0)     [H]   hidden activations
     z = W2 · h              logit
     p = 1 / (1 + e⁻ᶻ)       probability of UP
 
-Source: Karpathy (2016). W1 is stored as [D, H], the transpose of the originals', so that an active
-pixel is one contiguous row. In the originals, e⁻ᶻ overflows for large negative z; in `sigmoid` it
-does not. All functions work in the type of the parameters, float32 or float64.
+Source: Karpathy (2016). W1 is stored as [D, H], the transpose of the originals' W1, so that an
+active pixel is one contiguous row. In the originals, e⁻ᶻ overflows for large negative z; `sigmoid`
+avoids that. All functions compute in the type of the parameters, float32 or float64.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ def forward(params: Params, x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]
 
 
 def backward(params: Params, x: NDArray[Any], h: NDArray[Any], dz: NDArray[Any]) -> Params:
-    """Compute the parameters' gradient, from the gradient `dz` with respect to the logits.
+    """Compute the parameters' gradient from `dz`, the gradient with respect to the logits.
 
         dW2 = hᵀ dz
         dh  = dz W2ᵀ where h > 0, else 0
         dW1 = xᵀ dh
 
-    x is [T, D], h [T, H] from `forward`, dz [T].
+    x is [T, D], h is [T, H] from `forward`, and dz is [T].
     """
     assert dz.shape == h.shape[:1], (dz.shape, h.shape)
     dh = np.outer(dz, params["W2"]) * (h > 0)

@@ -1,6 +1,6 @@
-"""RMSProp as in the originals, and Adam.
+"""The optimizers: RMSProp as in the originals, and Adam.
 
-RMSProp, as ascent, with the constant outside the root:
+RMSProp ascends, with the constant outside the root:
 
     c ← decay · c + (1 − decay) · g²
     w ← w + rate · g / (√c + 1e-5)
@@ -10,7 +10,7 @@ The rate of 1e-4 was tuned on sums over batches of 10 episodes. RMSProp divides 
 scale, so a smaller batch takes steps of the same length in a noisier direction. With batches of 4,
 as in Ray's example, the same rate is relatively high.
 
-Adam, as descent, with running means of the gradient and its square, corrected for their start at 0:
+Adam descends, with running means of the gradient and its square, corrected for their start at 0:
 
     m ← β₁ m + (1 − β₁) g
     v ← β₂ v + (1 − β₂) g²
@@ -36,7 +36,7 @@ ADAM_EPSILON = 1e-5
 def rmsprop(
     params: Params, grads: Params, cache: Params, learning_rate: float, decay_rate: float
 ) -> tuple[Params, Params]:
-    """Do one step of ascent; return new params and a new cache of mean squares, as copies."""
+    """Do one step of ascent; return copies: new params and a new cache of mean squares."""
     new_params, new_cache = {}, {}
     for name, w in params.items():
         rate, decay, keep_out = (
@@ -57,7 +57,7 @@ def adam(
     learning_rate: float,
     step: int,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Do one step of descent, numbered from 1; return new w, m and v, as copies."""
+    """Do one step of descent, numbered from 1; return copies: new w, m and v."""
     decay_m, decay_v = ADAM_DECAYS
     number = w.dtype.type
     m = number(decay_m) * m + number(1 - decay_m) * g

@@ -1,18 +1,18 @@
-"""Proximal policy optimisation, in readable NumPy: advantages, loss, and its gradient.
+"""Proximal policy optimisation in readable NumPy: the advantages, the loss and its gradient.
 
-For a segment of T steps, with values v_t of the observations and v_T of the one after the last:
+For a segment of T steps, v_t is the value of observation t; v_T belongs to the one after the last:
 
     δ_t = r_t + gamma · v_{t+1} − v_t            if the point continues
     δ_t = r_t − v_t                              if it ends
     A_t = δ_t + gamma · gae_lambda · A_{t+1}     if it continues, else δ_t
     R_t = A_t + v_t                              the target of the value
 
-The loss of a step, with ρ = π(a) / π_played(a), Â the standardised advantage, c = clip_coef:
+The loss of a step, where ρ = π(a) / π_played(a), Â is the standardised advantage and c = clip_coef:
 
     L = −min(ρ Â, clip(ρ, 1 − c, 1 + c) Â) + vf_coef · ½ (v − R)² − ent_coef · H(π)
 
-The end of a point ends the bootstrap, as it ends the returns of the classic mode, because a point's
-outcome does not depend on later points.
+The bootstrap ends with the point, like the returns of the classic mode, because a point's outcome
+does not depend on later points.
 
 Source: Schulman et al. (2016), equation 16, and Schulman et al. (2017), equations 7 and 9.
 """
@@ -60,10 +60,10 @@ def log_softmax(logits: NDArray[Any]) -> NDArray[Any]:
 
 
 class Minibatch(NamedTuple):
-    """What was played in M steps to learn from."""
+    """The M steps to learn from."""
 
     actions: NDArray[Any]  # [M], indices in `ACTIONS`
-    log_probabilities: NDArray[Any]  # [M], under the policy that played
+    log_probabilities: NDArray[Any]  # [M], of the actions, under the policy that played
     advantages: NDArray[Any]  # [M], standardised
     targets: NDArray[Any]  # [M], R in the formula
 
@@ -77,7 +77,7 @@ class LossWeights(NamedTuple):
 
 
 class LossStats(NamedTuple):
-    """The loss and its parts: means over a minibatch."""
+    """The loss and its parts, as means over a minibatch."""
 
     loss: float  # the sum of all terms
     value_loss: float  # mean of (v − R)²

@@ -1,4 +1,4 @@
-"""REINFORCE: the gradient of one episode, in readable NumPy.
+"""REINFORCE: the gradient of one episode in readable NumPy.
 
 The objective of an episode is Σ_t A_t log π(a_t | x_t), where A are the standardised returns. Its
 gradient with respect to the logit is (y_t − p_t) A_t, where y is 1 for UP and 0 for DOWN: the
@@ -29,7 +29,7 @@ def objective(
 ) -> float:
     """Compute Σ_t A_t log π(a_t | x_t) from x [T, D], actions [T] and advantages [T]."""
     z, _ = logits(params, x)
-    # log p = −log(1 + e⁻ᶻ) and log(1 − p) = −log(1 + eᶻ), which stay exact if p is near 1.
+    # log p = −log(1 + e⁻ᶻ) and log(1 − p) = −log(1 + eᶻ); both stay exact if p is near 1.
     log_taken = -np.logaddexp(0, np.where(actions == UP, -z, z))
     return float(np.sum(advantages * log_taken))
 

@@ -1,4 +1,4 @@
-"""Discounted returns that restart at every point, and their standardisation."""
+"""Discounted returns, which restart at every point, and their standardisation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def discounted_returns(rewards: NDArray[Any], gamma: float) -> NDArray[np.float6
     assert rewards.ndim == 1, rewards.shape
     returns = np.zeros(len(rewards))
     following = 0.0
-    rewards = rewards.astype(np.float64)  # otherwise products would have the rewards' type
+    rewards = rewards.astype(np.float64)  # otherwise the products would have the rewards' type
     for t in range(len(rewards) - 1, -1, -1):
         following = rewards[t] if rewards[t] != 0 else gamma * following
         returns[t] = following
@@ -34,7 +34,7 @@ def standardize(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Shift `values` to mean 0 and scale them to standard deviation 1.
 
     If all values are equal, the deviation is 0, and the originals divide by it. Here the result is
-    all zeros: such an episode says nothing about which action was better. Rounding can leave a
+    all zeros, because such an episode does not show which action was better. Rounding can leave a
     deviation of about 1e-17 instead of 0, so the values are compared too.
 
     >>> standardize(np.array([1.0, 3.0])), standardize(np.array([-0.1, -0.1, -0.1]))

@@ -1,7 +1,7 @@
 """Learners own the parameters, the optimizer's memory and the counts of the run.
 
-A learner decides what to play next (`items`) and learns from the results (`apply`). It always does
-so in the order of the items, never in the order of arrival: float addition is not associative.
+A learner decides what to play next (`items`) and learns from the results (`apply`). It uses them in
+the order of the items, not in the order of arrival, because float addition is not associative.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from pixelpong.seeding import make_rng
 
 @dataclass(frozen=True)
 class UpdateStats:
-    """Statistics of an update: a round of rollouts, and what was learned from it."""
+    """Statistics of an update, from its rollouts and from learning."""
 
     episodes: tuple[Episode, ...]
     running_means: tuple[float | None, ...]  # the originals' running mean after each episode
     steps: int
-    play_seconds: float  # added up over all workers
+    play_seconds: float  # summed over all workers
     rollout_seconds: float  # wall time from the request of the first item to the last result
     learn_seconds: float  # wall time of the learner's work after that
-    # The metrics of what was played and learned, for a line of metrics: see `Progress.count`; the
-    # attempt (2 after a restart), ``grad_norm``, and the losses of the algorithm.
+    # The metrics for a line of metrics: those of `Progress.count`, the attempt (2 after a restart),
+    # ``grad_norm``, and the losses of the algorithm.
     metrics: dict[str, Any]
 
     @property
@@ -49,18 +49,18 @@ class UpdateStats:
 class Learner:
     """The base of both algorithms."""
 
-    moments: ClassVar[tuple[str, ...]]  # prefixes of the optimizer's arrays for a parameter
+    moments: ClassVar[tuple[str, ...]]  # the prefixes of the optimizer's arrays for each parameter
 
     def __init__(self, config: Config) -> None:
-        """Start with the parameters that the seed gives."""
+        """Start with the parameters drawn from the seed."""
         self.config, self.progress = config, Progress()
         self._reset_params()
 
     def _reset_params(self) -> None:
-        """Set the parameters and the optimizer's memory to those at the start of the attempt."""
+        """Reset the parameters and the optimizer's memory to the start of the attempt."""
         config, attempt = self.config, self.progress.attempt
         drawn = draw_params(config.algorithm, config.hidden, config.dtype, config.seed, attempt)
-        # The parameters, and the optimizer's memory of each.
+        # The parameters, and the optimizer's memory for each of them.
         self.state = {
             prefix + name: kernels.aligned_zeros(*w.shape, dtype=w.dtype)
             for prefix in ("", *self.moments)
@@ -81,12 +81,12 @@ class Learner:
         start, attempt = time.perf_counter(), self.progress.attempt
         played = list(results)
         played_at = time.perf_counter()
-        self.progress.update += 1  # an incomplete update is never recorded, and so never saved
-        with np.errstate(over="ignore", invalid="ignore"):  # refused below
+        self.progress.update += 1  # an incomplete update is never recorded, so it is never saved
+        with np.errstate(over="ignore", invalid="ignore"):  # such numbers are refused below
             losses, rows = self._learn(played)
         self._has_memory[rows] = True
         counts = self._count(played)
-        # Both have an entropy; that of the policy that played is reported.
+        # Both have an entropy; the reported one is that of the policy that played.
         metrics = losses | counts.pop("metrics") | {"attempt": attempt}
         self._refuse_non_finite(rows, metrics)
         self._finish_update(counts["steps"])
@@ -98,21 +98,21 @@ class Learner:
         )
 
     def _learn(self, played: list[Result]) -> tuple[dict[str, float], NDArray[np.uint16]]:
-        """Do the update's optimizer steps; return metrics, and the first-layer rows it changed."""
+        """Do the update's optimizer steps; return metrics and the changed first-layer rows."""
         raise NotImplementedError
 
     def _count(self, played: list[Result]) -> dict[str, Any]:
-        """Count what was played, see `Progress.count`."""
+        """Count the results, see `Progress.count`."""
         raise NotImplementedError
 
     def _finish_update(self, steps: int) -> None:
-        """Finish an update of this many steps, which are already counted."""
+        """Finish an update with this many steps, which are already counted."""
 
     def _refuse_non_finite(self, rows: NDArray[np.uint16], metrics: dict[str, Any]) -> None:
-        """Refuse an update with numbers that are not finite, before it can be saved.
+        """Refuse an update with numbers that are not finite before it can be saved.
 
-        Such a number makes the sum of squares of what the update changed infinite or NaN. In the
-        first layer, it changed only some rows.
+        Such a number makes the sum of the squares of all changed parameters infinite or NaN. In the
+        first layer, only some rows have changed.
         """
         sums = {
             name: kernels.sum_of_squares(as_matrix(w), touched_indices(name, w, rows))
@@ -125,19 +125,19 @@ class Learner:
                 raise NumericsError(f"{what}; {advice}")
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Everything the future depends on: arrays, and counters as JSON.
+        """The state on which the future depends: arrays, and counters as JSON.
 
         The arrays are the parameters under their names, the optimizer's means of the squared
         gradient as ``v.NAME``, and its means of the gradient, if it has any, as ``m.NAME``. The
         rows of the first layer that training has touched are listed in ``rows`` [K], ascending.
-        The others are left out, because the seed gives them.
+        The other rows are left out, because they can be drawn from the seed.
         """
         rows = np.flatnonzero(self._has_memory).astype(np.uint16)
         arrays = {name: w[touched_indices(name, w, rows)] for name, w in self.state.items()}
         return arrays | {"rows": rows}, dataclasses.asdict(self.progress)
 
     def set_state(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
-        """Continue from a state of `get_state`; refuse one of another network or algorithm."""
+        """Continue from a state; refuse the state of another network or algorithm."""
         advice = "resume with its own --algorithm, --hidden and --dtype"
         with refusing("the checkpoint does not fit this network", CheckpointError, advice):
             self._restore(arrays, counters)
@@ -161,13 +161,13 @@ def make_learner(config: Config) -> Learner:
 
 
 def draw_params(algorithm: str, hidden: int, dtype: str, seed: int, attempt: int) -> Params:
-    """The initial parameters of an attempt to train with this seed."""
+    """Draw the initial parameters of an attempt with this seed."""
     rng = make_rng(seed, "params", *([attempt] if attempt > 1 else []))
     return NETS[algorithm].init(rng, hidden, dtype)
 
 
 def fill(state: Params, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Copy the arrays of a file into those of a learner or network.
+    """Copy the arrays from a file into the arrays of a learner or network.
 
     Raises `ValueError` if their shapes or types differ, and `KeyError` if one is missing.
     """
@@ -188,5 +188,5 @@ def touched_indices(name: str, array: NDArray[Any], rows: NDArray[np.uint16]) ->
 
 
 def as_matrix(array: NDArray[Any]) -> NDArray[Any]:
-    """A view as a matrix [·, C]: a row for each index of the first dimension."""
+    """A view as a matrix [·, C], with one row per index of the first dimension."""
     return array.reshape(len(array), math.prod(array.shape[1:]))

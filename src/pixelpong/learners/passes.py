@@ -1,10 +1,10 @@
 """Steps of Adam on minibatches, computed by several threads.
 
 The work on a minibatch has two parts, and threads compute pieces of each in parallel. In the first
-part, a piece is some of the steps: it leads from their inputs to the gradient of their
-pre-activations. In the second, a piece is some of the inputs: it leads from that gradient to the
-new parameters. The pieces depend on the minibatch, not on the threads, and their sums are added in
-order, so the number of threads changes no bit.
+part, a piece covers some of the steps: it computes the gradient of their pre-activations from their
+inputs. In the second part, a piece covers some of the inputs: it computes the new parameters from
+that gradient. The pieces depend on the minibatch, not on the threads, and their sums are added in
+order, so the number of threads does not change a bit of the result.
 
 An input that is 0 in all steps of the minibatch has no gradient. Its row of the first layer, and
 Adam's memory of it, do not change.
@@ -33,8 +33,8 @@ from pixelpong.learn.ppo import LossStats, LossWeights, Minibatch
 from pixelpong.learn.returns import standardize
 from pixelpong.learners import as_matrix
 
-PIECE = 256  # steps per piece: a few tenths of a millisecond of work
-MAX_PIECES = 16  # pieces of a minibatch; more threads than this are idle
+PIECE = 256  # steps per piece, which take a few tenths of a millisecond
+MAX_PIECES = 16  # most pieces of a minibatch; more threads than this would be idle
 # The cost of Adam's step on a row of the first layer, relative to adding one row of the gradient.
 _ROW_COST = 12
 
@@ -45,7 +45,7 @@ RunAll = Callable[[Sequence[Callable[[], Any]]], list[Any]]
 class Steps:
     """T consecutive steps to learn from."""
 
-    # [N], the inputs that are 1 at step 0, then those of step 1 and so on
+    # [N], the inputs that are 1 at step 0, then those of step 1 and so on.
     indices: NDArray[np.uint16]
     offsets: NDArray[np.int32]  # [T + 1]; step t has ``indices[offsets[t]:offsets[t + 1]]``
     batch: Minibatch  # all T steps, with advantages that are not standardised yet
@@ -60,7 +60,7 @@ def thread_pool(num_threads: int) -> Iterator[RunAll]:
 
     def run_all(calls: Sequence[Callable[[], Any]]) -> list[Any]:
         results = [None] * len(calls)
-        waiting = enumerate(calls)  # shared, so that a thread wakes once for all its calls
+        waiting = enumerate(calls)  # shared, so that each thread wakes only once for all its calls
 
         def work() -> None:
             for index, call in waiting:
@@ -90,9 +90,9 @@ def adam_step(
         state: the parameters, and Adam's running means ``m.NAME`` of the gradient and ``v.NAME`` of
             its square; changed.
         steps: all steps of the update.
-        chosen: [M], the minibatch as indices of `steps`, ascending, so that steps close in time,
-            which share inputs, are processed together.
-        weights: of the parts of the loss.
+        chosen: [M], the minibatch as ascending indices of `steps`; steps close in time share inputs
+            and are thus processed together.
+        weights: the weights of the parts of the loss.
         scales: the factors of Adam's running means.
         run_all: from `thread_pool`.
     """
@@ -108,7 +108,7 @@ def adam_step(
 
 
 class _MinibatchWork:
-    """The work of one optimizer step, in pieces for threads.
+    """The work of one optimizer step, cut into pieces for threads.
 
     First part: `list_inputs`, and `differentiate` for each piece. Second part: `update_inputs` for
     each piece, and `update_outputs`.
@@ -129,19 +129,19 @@ class _MinibatchWork:
         batch = Minibatch(*(column[chosen] for column in steps.batch))
         self._batch = batch._replace(advantages=standardize(batch.advantages))
         self._num_pieces = min(MAX_PIECES, -(-len(chosen) // PIECE))
-        # The pre-activations of each step, which `differentiate` replaces by their gradient.
+        # The pre-activations of each step; `differentiate` replaces them by their gradient.
         w = self._W1.w
         self._z = kernels.aligned_zeros(len(chosen), w.shape[1], dtype=w.dtype)
 
     def pieces_of_steps(self) -> list[slice]:
-        """Pieces with about the same number of steps."""
+        """Cut the steps into pieces of about the same size."""
         shares = np.arange(self._num_pieces + 1)
         return _slices(len(self._chosen) * shares // self._num_pieces)
 
     def differentiate(self, piece: slice) -> tuple[NDArray[Any], LossStats]:
-        """For some steps, compute the gradients of their pre-activations.
+        """Compute the gradients of the pre-activations for some steps.
 
-        Returns the gradient in the output layer, and the sums of the losses.
+        Returns the gradient with respect to the output layer, and the sums of the losses.
         """
         offsets, chosen, z = self._steps.offsets, self._chosen[piece], self._z[piece]
         kernels.sum_rows(self._W1.w, self._steps.indices, offsets[chosen], offsets[chosen + 1], z)
@@ -163,7 +163,7 @@ class _MinibatchWork:
         return dW2, loss
 
     def list_inputs(self) -> None:
-        """List the inputs that are 1 at any step, and the steps of each; for `update_inputs`."""
+        """List the inputs that are 1 at any step, and the steps of each, for `update_inputs`."""
         num_inputs = len(self._W1.w)
         inputs, slots = np.empty(num_inputs, np.uint16), np.empty(num_inputs, np.int32)
         starts = np.empty(num_inputs + 1, np.int32)
@@ -181,13 +181,13 @@ class _MinibatchWork:
         self._inputs, self._starts = inputs[:count], starts[: count + 1]
 
     def pieces_of_inputs(self) -> list[slice]:
-        """Pieces of the listed inputs with about the same amount of work."""
+        """Cut the listed inputs into pieces with about the same amount of work."""
         work = self._starts + _ROW_COST * np.arange(len(self._starts))
         shares = np.arange(self._num_pieces + 1)
         return _slices(np.searchsorted(work, int(work[-1]) * shares // self._num_pieces))
 
     def update_inputs(self, piece: slice) -> float:
-        """For some inputs, update the rows of W1; return the gradient's squared norm."""
+        """Update the rows of W1 for some inputs; return the gradient's squared norm."""
         inputs, W1 = self._inputs[piece], self._W1
         g = kernels.aligned_zeros(len(inputs), W1.w.shape[1], dtype=W1.w.dtype)
         starts, stops = self._starts[:-1][piece], self._starts[1:][piece]
@@ -202,7 +202,7 @@ class _MinibatchWork:
 
 
 def _adam_arrays(state: Params, name: str) -> AdamArrays:
-    """A parameter and Adam's memory of it, as matrices."""
+    """A parameter and Adam's memory for it, as matrices."""
     return AdamArrays(*(as_matrix(state[prefix + name]) for prefix in ("", "m.", "v.")))
 
 
@@ -225,6 +225,6 @@ def _join_outputs(W2: NDArray[Any], b2: NDArray[Any]) -> NDArray[Any]:
 
 
 def _split_outputs(dW2: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Undo `_join_outputs` for a gradient: W2's [4, 2H], b2's [4, 1]."""
+    """Undo `_join_outputs` for a gradient: [4, 2H] for W2 and [4, 1] for b2."""
     pairs = dW2[:, :-1].reshape(NUM_OUTPUTS, 2, -1).swapaxes(1, 2)
     return as_matrix(np.ascontiguousarray(pairs)), dW2[:, -1:].copy()

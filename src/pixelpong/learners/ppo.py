@@ -1,4 +1,4 @@
-"""Proximal policy optimisation with Adam: several passes over each round of steps.
+"""Proximal policy optimisation with Adam, in several passes over the steps of each update.
 
 Source: Schulman et al. (2017), algorithm 1.
 """
@@ -22,7 +22,7 @@ from pixelpong.learners.passes import Steps, adam_step, thread_pool
 from pixelpong.machine import count_cores
 from pixelpong.seeding import make_rng
 
-MAX_ITEMS = 16  # items of a round, for workers to share; even, see `PPOLearner._opponents`
+MAX_ITEMS = 16  # most items per update; an even number, see `PPOLearner._opponents`
 
 
 class PPOLearner(Learner):
@@ -31,10 +31,10 @@ class PPOLearner(Learner):
     moments = "m.", "v."
 
     def __init__(self, config: Config) -> None:
-        """Start with the parameters that the seed gives."""
+        """Start with the parameters drawn from the seed."""
         super().__init__(config)
         self._streams = np.zeros(config.num_envs, kernels.STREAM)
-        # With `workers` set, several runs can share a machine's cores.
+        # If `workers` is set, several runs can share a machine's cores.
         workers = config.workers if config.engine == "threads" else None
         self._num_threads = min(workers or count_cores(), count_cores())
 
@@ -52,7 +52,7 @@ class PPOLearner(Learner):
         ]  # fmt: skip
 
     def _opponents(self, option: str | None = None) -> list[str]:
-        """Each stream's opponent, the same in all its games; by default for the current option."""
+        """Each stream's opponent, the same in all its games, by default by the current option."""
         option = option or self.config.opponent
         even, odd = (SELF, BUILTIN) if option == HALF else (option, option)
         return [odd if index % 2 else even for index in range(len(self._streams))]
@@ -69,17 +69,17 @@ class PPOLearner(Learner):
         return self.progress.count(played, points, steps.size, entropy, int(is_up.sum()))
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Parameters, Adam's memory, the streams, and the counts."""
+        """The parameters, Adam's memory, the streams and the counts."""
         arrays, counters = super().get_state()
         arrays["streams"] = as_bytes(self._streams)
         return arrays, counters
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
         super()._restore(arrays, counters)
-        # A game has one opponent: if that has changed, the stream starts a new game.
+        # A game has one opponent, so if the opponent has changed, the stream starts a new game.
         streams = np.ascontiguousarray(arrays["streams"]).view(kernels.STREAM)[:, 0]
         if not kernels.are_streams(streams):
-            raise ValueError("its streams have indices outside their arrays")
+            raise ValueError("a stream has an index that is out of range")
         self._streams = np.zeros(len(self._streams), kernels.STREAM)
         before, now = self._opponents(self.progress.opponent), self._opponents()
         kept = [k for k in range(min(len(streams), len(now))) if before[k] == now[k]]
@@ -88,10 +88,10 @@ class PPOLearner(Learner):
     def _finish_update(self, steps: int) -> None:
         """Start a new attempt if this one is behind.
 
-        The time to win has a heavy tail: about one attempt in fifteen finds only long rallies, and
+        The time to win has a heavy tail: about one attempt in fifteen learns only long rallies and
         takes at least twice as long as the others. This is visible early, and starting again is
         faster than waiting. It is checked once, in the update that completes `restart_after` steps,
-        and only against the built-in opponent, where shares of points are comparable.
+        and only against the built-in opponent, because only there shares of points are comparable.
         Source: Gomes, Selman and Kautz (1998), for search.
         """
         limit, won = self.config.restart_after, self.progress.points_won_1000
@@ -107,10 +107,11 @@ class PPOLearner(Learner):
     def share_left(self) -> float:
         """The fraction of the learning rate still in effect; its square scales the entropy bonus.
 
-        It falls with the share of points lost: the fewer are lost, the less there is to learn from,
-        while the noise of a step stays the same. Against opponents that also learn, that share
-        means nothing, so the fraction falls with the steps (``anneal_steps``). GAE lambda goes from
-        its start to its end at the same rate: a well-trained value function can be trusted sooner.
+        It falls with the share of points lost. The fewer points are lost, the less there is to
+        learn from, while the noise of a step stays the same. Against opponents that also learn,
+        that share means nothing, so the fraction falls with the steps (``anneal_steps``). GAE
+        lambda moves from its start to its end at the same rate, because a well-trained value
+        function can be trusted sooner.
         """
         if steps := self.config.anneal_steps:
             return max(1 - self.progress.steps / steps, 0.0)
@@ -120,7 +121,7 @@ class PPOLearner(Learner):
         return (1 - won) / (1 - start)
 
     def _learn(self, played: list[Result]) -> tuple[dict[str, float], NDArray[np.uint16]]:
-        """Do all passes over the round, with the current learning rate and entropy bonus."""
+        """Do all passes over the steps, with the current learning rate and entropy bonus."""
         config, left = self.config, self.share_left()
         gae_lambda = config.gae_lambda_end + left * (config.gae_lambda - config.gae_lambda_end)
         steps = lay_out(played, config.num_steps, config.gamma, gae_lambda)
@@ -143,7 +144,7 @@ class PPOLearner(Learner):
         return means | {"learning_rate": learning_rate}, rows
 
     def _keep_streams(self, played: list[Result]) -> None:
-        """Keep the streams as they are after the round, with the opponent that they had."""
+        """Store the streams after this update, with the opponent that they had."""
         self._streams = np.zeros_like(self._streams)
         for index, result in enumerate(played):
             assert result.streams is not None
@@ -158,11 +159,11 @@ def lay_out(played: list[Result], num_steps: int, gamma: float, gae_lambda: floa
     steps, values = records[:, :-1], records["value"]
     advantages = generalized_advantages(steps["reward"], steps["is_end"], values, gamma, gae_lambda)
     targets = advantages + values[:, :-1]
-    # Kernels read wherever the offsets point. Only a bug could make some that do not fit.
+    # Kernels read wherever the offsets point. Only a bug could produce offsets that do not fit.
     lengths = np.concatenate([np.diff(side.offsets) for side in sides]).reshape(records.shape)
     is_whole = [(side.offsets[0], side.offsets[-1]) == (0, len(side.indices)) for side in sides]
     if not all(is_whole) or lengths.min() < 0 or lengths[:, -1].any():
-        raise RuntimeError("steps whose offsets do not fit their entries")
+        raise RuntimeError("offsets do not fit the entries of their steps")
     indices = np.concatenate([side.indices for side in sides])
     assert len(indices) < 1 << 31, "more inputs than 32 bits can count"
     offsets = np.concatenate([[0], lengths[:, :-1].ravel()]).cumsum(dtype=np.int32)
@@ -176,11 +177,11 @@ def lay_out(played: list[Result], num_steps: int, gamma: float, gae_lambda: floa
 
 
 def joined(sides: Sequence[Played], length: int) -> NDArray[np.void]:
-    """Join the steps of several sides, a row for each stream: [·, length]."""
+    """Join the steps of several sides, one row per stream: [·, length]."""
     rows: NDArray[Any] = np.concatenate([as_bytes(side.steps) for side in sides])
     return np.reshape(rows.view(sides[0].steps.dtype), (-1, length))
 
 
 def as_bytes(records: NDArray[np.void]) -> NDArray[np.uint8]:
-    """View records [N] as bytes [N, ·]: copied field by field they take many times as long."""
+    """View N records as bytes [N, ·], because copying them field by field is much slower."""
     return records.view(np.uint8).reshape(len(records), -1)

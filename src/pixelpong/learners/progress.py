@@ -1,4 +1,4 @@
-"""Counts of what has been played, and estimates of the strength of play."""
+"""The counts of a run, and estimates of how well the agent plays."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import Any
 
 from pixelpong.items import BUILTIN, Episode, Result
 
-RETURN_WINDOW = 100  # episodes in the mean return
-POINT_WINDOW = 1000  # points in the share of points won
+RETURN_WINDOW = 100  # number of episodes in the mean return
+POINT_WINDOW = 1000  # number of points in the share of points won
 
 
 @dataclass
 class Progress:
-    """What has been played since the start of the run."""
+    """The counts since the start of the run."""
 
     update: int = 0
-    attempt: int = 1  # 2 after a restart with new parameters
-    attempt_began: int = 0  # steps before this attempt
+    attempt: int = 1  # number of the attempt: 2 after a restart with new parameters
+    attempt_began: int = 0  # number of steps before this attempt
     steps: int = 0
     frames: int = 0
     episodes: int = 0
-    # As in the originals: 0.99 old + 0.01 new, starting at the first return; None before it.
+    # The originals' running mean, 0.99 old + 0.01 new, starting at the first return, else None.
     running_mean: float | None = None
     recent_returns: list[float] = field(default_factory=list)  # last RETURN_WINDOW, oldest first
     recent_points: list[int] = field(
         default_factory=list
-    )  # last POINT_WINDOW rewards, oldest first
-    adam_steps: int = 0  # optimizer steps in this attempt
-    opponent: str = BUILTIN  # option in the last update, which the streams have played against
+    )  # the last POINT_WINDOW rewards, oldest first
+    adam_steps: int = 0  # number of optimizer steps in this attempt
+    opponent: str = BUILTIN  # the option in the last update, which the streams played against
 
     def count(
         self,
@@ -40,10 +40,10 @@ class Progress:
         entropy: float,
         ups: int,
     ) -> dict[str, Any]:
-        """Count a round; return the fields of `UpdateStats` about what was played.
+        """Count the results of an update; return the fields of `UpdateStats` about them.
 
-        `points` has the opponent and the reward of each point that ended; `steps` is the number of
-        steps to learn from, `entropy` and `ups` are sums over them.
+        `points` has the opponent and the reward of each finished point. `steps` is the number of
+        steps to learn from; `entropy` and `ups` are sums over them.
         """
         episodes = tuple(episode for result in results for episode in result.episodes)
         comparable = [reward for opponent, reward in points if opponent == BUILTIN]
@@ -65,7 +65,7 @@ class Progress:
         }
 
     def _end_episode(self, episode: Episode) -> float | None:
-        """Count a finished episode, and its return if it was against the built-in opponent."""
+        """Count a finished episode; its return counts only against the built-in opponent."""
         self.episodes += 1
         if episode.opponent == BUILTIN:
             latest, mean = episode.episode_return, self.running_mean
@@ -75,20 +75,20 @@ class Progress:
 
     @property
     def mean_return_100(self) -> float | None:
-        """Mean return of the last 100 episodes, or of all while there are fewer."""
+        """Mean return of the last 100 episodes, or of all if there are fewer."""
         return _mean(self.recent_returns)
 
     @property
     def points_won_1000(self) -> float | None:
-        """Share of the last 1,000 points that were won, or of all while there are fewer."""
+        """Share of the last 1,000 points that were won, or of all if there are fewer."""
         return _mean([reward > 0 for reward in self.recent_points])
 
     @property
     def estimated_return(self) -> float | None:
         """The return implied by the share of points won; None until the window is full.
 
-        It lags behind less than the mean of the last episodes: an episode with long rallies ends
-        thousands of steps after it started.
+        It lags behind less than the mean of the last episodes, because an episode with long rallies
+        ends thousands of steps after its start.
         """
         if len(self.recent_points) < POINT_WINDOW or self.points_won_1000 is None:
             return None

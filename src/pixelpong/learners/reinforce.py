@@ -1,4 +1,4 @@
-"""REINFORCE with RMSProp: one step per batch, along the sum of its episodes' gradients."""
+"""REINFORCE with RMSProp: one step per batch along the sum of its episodes' gradients."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ReinforceLearner(Learner):
         ]
 
     def apply(self, results: Iterable[Result]) -> UpdateStats:
-        """Learn from the results of `items`, in their order, and count them.
+        """Learn from the results of `items` in their order, and count them.
 
         Groups are summed as they arrive, so that summing overlaps with playing;
         `pixelpong.play.worker` explains the order.
@@ -48,7 +48,7 @@ class ReinforceLearner(Learner):
         assert total is not None
         grads = {"W1": np.zeros_like(self.params["W1"]), "W2": total.W2}
         grads["W1"][total.rows] = total.W1
-        # A mean square decays at every step, even where there is no gradient.
+        # A mean square decays at every step, even if there is no gradient.
         touched = np.union1d(total.rows, np.flatnonzero(self._has_memory)).astype(np.uint16)
         for name, w in self.params.items():
             kernels.rmsprop(

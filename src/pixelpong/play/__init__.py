@@ -1,1 +1,1 @@
-"""Playing: a `worker` has a `player`, which plays the networks of `networks` on a console."""
+"""Playing: a `worker` has a `player`, which plays with networks from `networks` on a console."""

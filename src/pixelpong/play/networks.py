@@ -1,18 +1,18 @@
-"""The two networks at play: parameters, scratch memory, the record of the steps, explanations.
+"""The two networks in play: parameters, scratch memory, the record of steps, and explanations.
 
-`pixelpong.kernels` does everything that takes time; a network holds its arrays, which are made once
-and reused. A `Player` has it play whole games and streams; all other users show it one screen after
-another. Both decide in the same code, to the same bits.
+`pixelpong.kernels` does everything that takes time. A network holds its arrays, which are made once
+and reused. A `Player` plays whole games and streams with it; all other users pass it one screen
+after another. Both use the same code and get the same bits.
 
 Saliency is exact for these networks. With fixed gates, the logit of a classic decision is a sum
-over pixels. That of a gated one is a sum over pixels and over products of two sums of pixels; each
-factor of a product gets half of it (Shapley values):
+over pixels. The logit of a gated decision is a sum over pixels and over products of two sums of
+pixels; each factor of a product gets half of it (Shapley values):
 
     classic  c_i = x_i Σ_h [h > 0] W1_ih W2_h
     gated    c_i = Σ_h [a_h > 0] (A_ih (u_h + v_h b_h / 2) + B_ih v_h a_h / 2)
 
-with A, B the two columns of W1, and u, v the difference of W2's rows of UP and DOWN. The c_i and
-the bias add up to the difference of the logits.
+Here A and B are the two columns of W1, and u and v are the differences between W2's rows for UP and
+DOWN. The c_i and the bias add up to the difference of the logits.
 """
 
 from __future__ import annotations
@@ -33,58 +33,58 @@ from pixelpong.kernels.games import Console, no_console
 from pixelpong.kernels.observing import Seen, Sight
 from pixelpong.learn import gated, network
 
-# In place of a uniform number in [0, 1):
+# Values to use instead of a uniform number in [0, 1).
 GREEDY = -1.0  # take the most probable action
 LOOK = 2.0  # only observe the next frame and estimate its value (gated network)
 OFF, STAYED, APPEARED, VANISHED = range(4)  # the classic network does not see pixels that stayed
-Shapes = dict[str, tuple[int, ...]]  # of the parameters, by their names
+Shapes = dict[str, tuple[int, ...]]  # the shape of each parameter
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What the network saw at one step, and how it decided."""
+    """What the network saw at one step and how it decided."""
 
     field: NDArray[np.uint8]  # [80, 80], each pixel OFF, STAYED, APPEARED or VANISHED
-    # [80, 80], what each pixel adds to the difference of the logits of UP and DOWN
+    # [80, 80], what each pixel adds to the difference between the logits of UP and DOWN
     saliency: NDArray[np.float64]
-    rest: float  # what the biases add to it, and the last action if it is an input
-    probabilities: NDArray[np.float64]  # [A], of the network's `actions`
-    value: float | None  # the expected outcome of the point, −1 … 1; None if it has no value
+    rest: float  # what the biases add, and the last action if it is an input
+    probabilities: NDArray[np.float64]  # [A], one per entry of the network's `actions`
+    value: float | None  # expected outcome of the point, −1 … 1; None if the network has no value
 
 
 class Network:
     """The base of both networks.
 
-    Actions are Gymnasium's numbers. A screen is palette indices [210, 160] uint8, and is not
-    changed.
+    Actions are Gymnasium's numbers. A screen is an array of palette indices, [210, 160] uint8, and
+    is not changed.
     """
 
-    actions: ClassVar[tuple[int, ...]]  # those it chooses from
+    actions: ClassVar[tuple[int, ...]]  # the actions that it chooses from
     up: ClassVar[int]  # the action UP in the record
-    # Draws parameters from a generator, the number of hidden units and their type.
+    # Draws parameters; takes a generator, the number of hidden units and the type.
     init: Callable[[np.random.Generator, int, str], Params]
-    shapes: Callable[[int], Shapes]  # of the parameters, from the number of hidden units
+    shapes: Callable[[int], Shapes]  # takes the number of hidden units
     _max_inputs: ClassVar[int]  # the most active inputs that a step can have
     _step: ClassVar[np.dtype[Any]]
     _kernel: ClassVar[Callable[..., int]]
     _keeps_hidden: ClassVar[bool] = False  # whether the record has the hidden activations
 
     def __init__(self, params: Params, room: int = 1) -> None:
-        """Make a record with room for some steps; raise `ValueError` for unfit parameters."""
+        """Make a record with room for some steps; raise `ValueError` for unsuitable parameters."""
         hidden, dtype = self._require_fit(params)
         self.indices = np.zeros(self._max_inputs, np.uint16)  # the inputs of the recorded steps
-        self.offsets = np.zeros(room + 1, np.int64)  # the start of each step's inputs; then the end
+        self.offsets = np.zeros(room + 1, np.int64)  # the start of each step's inputs, then the end
         self.steps = np.zeros(room, self._step)
         self.hidden = np.zeros((room, hidden * self._keeps_hidden), dtype)
         self._scratch: Any = self._make_scratch(hidden, dtype)
         self.params = dict(params)
         self.use(params)
-        # For decisions on screens.
+        # These are for decisions on screens.
         self._uniforms, self.stream = np.zeros((1, 1, 1)), np.zeros(1, kernels.STREAM)
         self._console = no_console()
 
     def _require_fit(self, params: Params) -> tuple[int, np.dtype[Any]]:
-        """Refuse shapes on which kernels cannot rely, and numbers that are not finite."""
+        """Refuse shapes that would be unsafe for kernels, and numbers that are not finite."""
         shapes = {name: w.shape for name, w in params.items()}
         types = {w.dtype for w in params.values()}
         hidden = (*shapes.get("W1", ()), 0, 0)[1]
@@ -104,7 +104,7 @@ class Network:
         raise NotImplementedError
 
     def use(self, params: Params) -> None:
-        """From now on, use the values of these parameters, of the same shapes, on other frames."""
+        """Use these parameters, which have the same shapes, from the next frame on."""
         for name, before in self.params.items():
             assert (before.shape, before.dtype) == (params[name].shape, params[name].dtype), name
         self.params = dict(params)
@@ -113,7 +113,7 @@ class Network:
     # --- many steps ---
 
     def make_room(self, t: int) -> None:
-        """Make room for at least one more step after the first `t`, however many its inputs."""
+        """Make room for at least one step after the first `t`, however many inputs it has."""
         end = int(self.offsets[t])
         if end + self._max_inputs > len(self.indices):
             self.indices = _grown(self.indices, end, end + self._max_inputs)
@@ -134,8 +134,8 @@ class Network:
     ) -> int:
         """Play in compiled code and record from step `t` on; return the next step.
 
-        This network is the right side's; `left` is the left side's in the two-player game. The
-        other arguments are as in `pixelpong.kernels.playing`.
+        This network plays the right side; `left` plays the left side in the two-player game. For
+        the other arguments, see `pixelpong.kernels.playing`.
         """
         sides = (self, *left)
         networks = tuple(
@@ -148,7 +148,7 @@ class Network:
         return int(kernel(console, networks, records, streams, uniforms, first, t, learner))
 
     def played(self, count: int) -> Played:
-        """A copy of the record's first steps."""
+        """A copy of the first `count` steps of the record."""
         steps, hidden = self.steps[:count].copy(), self.hidden[:count].copy()
         offsets = self.offsets[: count + 1].copy()
         return Played(steps, self.indices[: offsets[-1]].copy(), offsets, hidden)
@@ -160,7 +160,7 @@ class Network:
         self.stream[:] = np.zeros(1, kernels.STREAM)
 
     def act(self, screen: NDArray[np.uint8], uniform: float = GREEDY) -> int:
-        """See the next screen and choose an action: by a number in [0, 1), or `GREEDY`."""
+        """See the next screen and choose an action, with a number in [0, 1) or with `GREEDY`."""
         self._uniforms[:] = uniform
         self.stream["is_new"] = 1
         self._console.field[:] = pack_field(screen)
@@ -168,17 +168,17 @@ class Network:
         return ACTIONS[self.stream["last_actions"][0, 0]]
 
     def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
-        """See the next screen of a replay; its known `action` is None after the end."""
+        """See the next screen of a replay, whose `action` is known; it is None after the end."""
         self.act(screen)
         if action is not None:
             self.stream["last_actions"] = ACTIONS.index(action)
 
     def inputs(self) -> NDArray[np.intp]:
-        """The rows of the first layer that the last `act` summed: [K]."""
+        """The rows of the first layer that the last `act` summed, [K]."""
         return self.indices[: self.offsets[1]].astype(np.intp) % len(self.params["W1"])
 
     def answer(self) -> tuple[NDArray[np.float64], float | None]:
-        """Probabilities and value of the last `act`, as in an `Explanation`."""
+        """The probabilities and the value of the last `act`, as in an `Explanation`."""
         raise NotImplementedError
 
     def explain(self) -> Explanation:
@@ -202,7 +202,7 @@ class PlainNetwork(Network):
         return playing.PlainParams(params["W1"], params["W2"])
 
     def answer(self) -> tuple[NDArray[np.float64], float | None]:
-        """Probabilities of the last `act`; this network has no value."""
+        """The probabilities of the last `act`; this network has no value."""
         p = float(self.steps["up_probability"][0])
         return np.array([p, 1 - p]), None
 
@@ -257,7 +257,7 @@ class GatedNetwork(Network):
         )
 
     def answer(self) -> tuple[NDArray[np.float64], float | None]:
-        """Probabilities and value of the last `act`."""
+        """The probabilities and the value of the last `act`."""
         return self._scratch.layers.probabilities.copy(), float(self.steps["value"][0])
 
     def explain(self) -> Explanation:
@@ -279,7 +279,7 @@ class GatedNetwork(Network):
 
 
 NETS: dict[str, type[Network]] = {"reinforce": PlainNetwork, "ppo": GatedNetwork}
-"""The networks, by the name of the algorithm that trains them."""
+"""The network that each algorithm trains."""
 
 
 def _grown(buffer: NDArray[Any], used: int, needed: int) -> NDArray[Any]:

@@ -1,10 +1,11 @@
-"""Playing items: whole games, and the next steps of streams.
+"""Playing items: whole games or the next steps of streams.
 
-Every step takes one row of uniform numbers from the item's own generator: the first chooses the
-action, the second the number of frames, the others decide at each frame whether the held action
-sticks. So what is played is a pure function of item and parameters, whichever worker plays it.
+Every step takes one row of uniform numbers from the item's own generator. The first chooses the
+action, the second the number of frames; each of the others decides at one frame whether the held
+action sticks. So the result is a pure function of the item and the parameters, whichever worker
+plays it.
 
-The opponent is the built-in player, or a network in the two-player game: the learning one itself,
+The opponent is the built-in player or, in the two-player game, a network: the learning one itself
 or another agent. There the left side sees the field mirrored, so a network can play either side.
 """
 
@@ -26,25 +27,25 @@ from pixelpong.kernels.games import Console
 from pixelpong.play.networks import GREEDY, LOOK, NETS, Network
 from pixelpong.seeding import make_rng
 
-_BLOCK = 1024  # steps whose uniform numbers are drawn at once, for a game of unknown length
+_BLOCK = 1024  # number of steps drawn at once for a game of unknown length
 
 
 class Player:
-    """Plays items, always on the same consoles: for each mode one for games, one for streams."""
+    """Plays items on its own consoles: in each mode, one for games and one for streams."""
 
     def __init__(self, protocol: Protocol, algorithm: str, opponent: Params | None = None) -> None:
-        """Play by a protocol, with the network that an algorithm trains.
+        """Play by a protocol with the network that an algorithm trains.
 
-        `opponent` has the parameters of an opposing agent, if any.
+        `opponent` holds the parameters of an opposing agent, if there is one.
         """
         self._protocol, self._network_type, self._opponent = protocol, NETS[algorithm], opponent
-        self._consoles: dict[tuple[int, bool], Console] = {}  # by number of sides
-        self._networks: list[Network] = []  # the learning one, the other one
+        self._consoles: dict[tuple[int, bool], Console] = {}  # by number of sides, and for streams
+        self._networks: list[Network] = []  # the learning network, then the other one
 
     def play(self, item: Item, params: Params, rng: np.random.Generator | None = None) -> Result:
-        """Play an item's first game, or the next steps of its streams, which are not changed.
+        """Play an item's first game or the next steps of its streams, which are not changed.
 
-        The generator is the item's own by default.
+        By default it uses the item's own generator.
         """
         begin = time.perf_counter()
         rng = rng or make_rng(item.seed, item.purpose, item.update, item.index)
@@ -65,7 +66,7 @@ class Player:
     def _play_game(
         self, item: Item, sides: list[Network], learner: int, rng: np.random.Generator
     ) -> tuple[NDArray[np.void], list[Episode], int]:
-        """Play one game to its end, whose numbers are drawn a block at a time."""
+        """Play one game to its end, drawing its random numbers a block at a time."""
         console, streams = self._console(item), np.zeros(1, kernels.STREAM)
         episodes: list[Episode] = []
         t = end = 0
@@ -86,7 +87,7 @@ class Player:
         console, episodes = self._console(item), list[Episode]()
         count = 1 if item.streams is None else len(item.streams)
         streams = np.zeros(count, kernels.STREAM)
-        if item.streams is not None:  # copied as bytes; field by field takes five times as long
+        if item.streams is not None:  # copied as bytes; copying fields takes five times as long
             streams.view(np.uint8)[:] = item.streams.view(np.uint8)
         uniforms = self._draw(item, rng, count, item.steps, len(sides))
         look = np.full((count, 1, uniforms.shape[2]), LOOK)
@@ -100,7 +101,7 @@ class Player:
         return streams, episodes, t
 
     def _seat(self, item: Item, params: Params) -> list[Network]:
-        """Return the networks that play, the right side's first; the learning one is the first."""
+        """The networks that play, right side first; `_networks` starts with the learning one."""
         used = [params]
         if item.opponent != BUILTIN:
             other = params if item.opponent == SELF else self._opponent
@@ -128,7 +129,7 @@ class Player:
     def _draw(
         self, item: Item, rng: np.random.Generator, count: int, steps: int, sides: int
     ) -> NDArray[np.float64]:
-        """Draw uniform numbers for steps: for each side the action's, then the game's."""
+        """Draw uniform numbers for steps: for each side, the action's, then the game's."""
         uniforms = rng.random((count, steps, sides * (2 + self._protocol.max_frame_skip)))
         if item.is_greedy:
             uniforms[:, :, 0] = GREEDY
@@ -144,7 +145,7 @@ def _play_on(
     t: int,
     learner: int,
 ) -> int:
-    """Play until an episode or the uniforms end; the arguments are those of `Network.play`."""
+    """Play until the episode ends or the uniforms are used up, with `Network.play`'s arguments."""
     length, end = uniforms.shape[1], first + uniforms.shape[0] * uniforms.shape[1]
     while t < end:
         for network in sides:

@@ -5,7 +5,7 @@ so nothing leaks from one item to the next, and any worker can play any item.
 
 Float addition is not associative. So the gradients of a batch are added in groups of consecutive
 episodes: first the episodes of each group, in order, then the groups. In a large batch, an item is
-a whole group, and only its sum is returned. In a smaller one, an item is one episode, and the
+a whole group, and only its sum is returned. In a smaller batch, an item is one episode, and the
 learner adds up the groups. Both do the same additions.
 """
 
@@ -36,18 +36,18 @@ from pixelpong.play.player import Player
 from pixelpong.seeding import make_rng
 
 GROUP_SIZE = 20  # episodes; the last group of a batch may be smaller
-# A batch with at least this many episodes has whole groups as items: 15 or more, for workers to
-# share.
+# In a batch with at least this many episodes, the items are whole groups: 15 or more, which the
+# workers share.
 LARGE_BATCH = 300
 
 
 def games_per_item(batch_size: int) -> int:
-    """The number of episodes per item, which depends on the batch alone, not on the workers."""
+    """The number of episodes per item, which depends on the batch but not on the workers."""
     return GROUP_SIZE if batch_size >= LARGE_BATCH else 1
 
 
 def groups_of(results: Iterable[Result]) -> Iterator[list[Result]]:
-    """Split the results of consecutive games, one or several in each, into groups."""
+    """Split results, each of one or more consecutive games, into groups."""
     group: list[Result] = []
     num_games = 0
     for result in results:
@@ -61,7 +61,7 @@ def groups_of(results: Iterable[Result]) -> Iterator[list[Result]]:
 
 
 def join(results: Iterable[Result]) -> Result:
-    """Join the results of games into one; their gradients are added one after the other."""
+    """Join the results of games into one, adding their gradients one after the other."""
     remaining = iter(results)
     first, second = next(remaining), next(remaining, None)
     if second is None:
@@ -83,10 +83,10 @@ def join(results: Iterable[Result]) -> Result:
 
 
 def combine(items: Sequence[Item], results: Iterable[Result]) -> list[Result]:
-    """Join the results of consecutive games from the start of a group; leave others as they are.
+    """Join the results of consecutive games if they start a group; leave other results unchanged.
 
-    A Ray process does so before it answers, so that one gradient travels instead of one per game.
-    A sum that starts inside a group would add its games in another order than the learner.
+    A Ray process does this before it answers, to send one gradient instead of one per game. A sum
+    that starts inside a group would add games in a different order from the learner.
     """
     combined: list[Result] = []
     remaining = iter(results)
@@ -132,8 +132,8 @@ def make_worker(config: Config, opponent: Params | None = None) -> Worker:
     `opponent` holds the parameters of an opposing agent, if there is one.
     """
     protocol, algorithm = config.protocol, config.algorithm
-    # Games of one frame compile all kernels, so that no item has to wait for the compiler. With two
-    # networks in a game, the kernel is compiled separately.
+    # Games of one frame compile all kernels, so that no item has to wait for the compiler. The
+    # kernel for two networks in a game is compiled separately.
     short = Player(dataclasses.replace(protocol, max_frames=1), algorithm)
     params = NETS[algorithm].init(make_rng(0, "bench"), 1, config.dtype)
     has_two_networks = algorithm == "ppo" and config.opponent != BUILTIN

@@ -1,1 +1,1 @@
-"""The run directory: lines, checkpoints, files. It knows no policy and loads no compiler."""
+"""The run directory: lines, checkpoints and files, without policies or the compiler."""

@@ -1,8 +1,8 @@
-"""Arrays and a card (their metadata) in one file, which is checked to the last bit when read.
+"""Arrays and a card (their metadata) in one file, in which every bit is checked when it is read.
 
 The file is in the safetensors format: a table of names, types and shapes, then the numbers. Nothing
 in it is ever executed, and an untrusted file takes no more memory than its size. The array ``card``
-is JSON, and ``sha256`` is the hash of everything else.
+is JSON; ``sha256`` is the hash of everything else.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from pixelpong.schema import Count, convert, decode, encode
 
 Arrays = Mapping[str, NDArray[Any]]
 
-LARGEST_BYTE = 127  # an int8
-CARD_LIMIT = 1 << 20  # bytes of a card; the cards in the package take about a thousand
-TABLE_LIMIT = 1 << 20  # bytes of the table of names and shapes
+LARGEST_BYTE = 127  # the largest int8
+CARD_LIMIT = 1 << 20  # size limit of a card in bytes; those in the package take about 1,000
+TABLE_LIMIT = 1 << 20  # size limit in bytes of the table of names and shapes
 
 
 def fingerprint(arrays: Arrays) -> str:
-    """SHA-256 of names, types, shapes and bytes, in alphabetical order of the names."""
+    """The SHA-256 of names, types, shapes and bytes, in alphabetical order of the names."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
@@ -67,13 +67,13 @@ def decode_arrays(content: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, An
 
 @dataclass(frozen=True)
 class _Entry:
-    """An array in the table."""
+    """An array's entry in the table."""
 
-    data_offsets: tuple[Count, Count]  # its first byte after the table, and the one after its last
+    data_offsets: tuple[Count, Count]  # start and end, counted from the end of the table
 
 
 def read_card(path: Path) -> bytes:
-    """Read only the card of a file; the hash is not checked."""
+    """Read only the card of a file, without checking the hash."""
     try:
         with open_to_read(path) as file:
             size = int.from_bytes(file.read(8) or b"", "little")
@@ -94,15 +94,15 @@ def _shorten(error: Exception) -> str:
 
 
 def squeeze(array: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Round numbers from -127 to 127, [K, N], and compress them, column by column: bytes [·]."""
+    """Round numbers from -127 to 127, [K, N], and compress them column by column to bytes [·]."""
     rounded = np.clip(np.rint(array), -LARGEST_BYTE, LARGEST_BYTE).astype(np.int8)
-    # Small numbers are frequent, patterns are not, so only Huffman coding helps.
+    # Small numbers are frequent but patterns are not, so only Huffman coding helps.
     packer = zlib.compressobj(9, strategy=zlib.Z_RLE)
     return np.frombuffer(packer.compress(rounded.T.tobytes()) + packer.flush(), np.uint8)
 
 
 def unsqueeze(squeezed: NDArray[np.uint8], num_rows: int, size: int) -> NDArray[np.int8]:
-    """Decompress the bytes of `squeeze` to the rounded numbers, [num_rows, size]."""
+    """Decompress the bytes from `squeeze` to the rounded numbers, [num_rows, size]."""
     stream, count = zlib.decompressobj(), num_rows * size
     try:
         content = stream.decompress(squeezed.tobytes(), count + 1)  # stops a zip bomb

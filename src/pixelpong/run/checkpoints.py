@@ -1,8 +1,8 @@
-"""Checkpoints on disk: complete or absent, and never silently wrong.
+"""Checkpoints on disk, which are complete or absent and never silently wrong.
 
 A checkpoint is one file, written under another name, flushed, and then renamed. Reading it checks
-its SHA-256; if the newest checkpoint is damaged, pixelpong warns and takes the previous one.
-Nothing is ever unpickled. A checkpoint can be read while another one is saved.
+its SHA-256. If the newest checkpoint is damaged, pixelpong warns and uses the previous one. Nothing
+is ever unpickled. A checkpoint can be read while another one is saved.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from pixelpong.run.files import read_file
 from pixelpong.run.numbered import NumberedFiles
 from pixelpong.schema import Count, Return, convert, decode
 
-KEEP_LAST = 2  # during training; after a win only the last is kept, see `CheckpointStore.thin`
+KEEP_LAST = 2  # number of checkpoints kept in training; after a win, only the last one is kept
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The complete state of a training run at an update; the best has the highest score.
+    """The complete state of a training run at an update; the best checkpoint has the highest score.
 
-    A score of an ``"evaluation"`` always ranks before one of ``"mean_return_100"``, because the two
-    cannot be compared.
+    A score from an ``"evaluation"`` always ranks above one from ``"mean_return_100"``, because the
+    two cannot be compared.
     """
 
     arrays: Arrays
-    card: dict[str, Any]  # JSON: update, score, score_of and all other facts needed
+    card: dict[str, Any]  # JSON: update, score, score_of and all other necessary facts
 
     @property
     def update(self) -> int:
@@ -42,7 +42,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class _Card:
-    """The part that the cards of all checkpoints share."""
+    """The part that all cards of checkpoints share."""
 
     update: Count
     score: Return | None
@@ -51,7 +51,7 @@ class _Card:
 
 
 class CheckpointStore(NumberedFiles):
-    """The checkpoints of one run, each a file named by its update."""
+    """The checkpoints of one run; each is a file named by its update."""
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint completely or not at all, then remove those no longer needed."""
@@ -59,7 +59,7 @@ class CheckpointStore(NumberedFiles):
         self.thin(checkpoint.update, KEEP_LAST)
 
     def load(self, update: int) -> Checkpoint:
-        """Read one checkpoint, and check its hash, and that it is of this run and update."""
+        """Read one checkpoint; check its hash and that it belongs to this run and update."""
         path = self.path(update)
         with refusing(f"cannot use the checkpoint {path}", CheckpointError):
             arrays, card = decode_arrays(read_file(path, self.limit))
@@ -77,12 +77,12 @@ class CheckpointStore(NumberedFiles):
         return False
 
     def load_latest(self, check: Callable[[Checkpoint], object] = lambda _: None) -> Checkpoint:
-        """Load the newest sound checkpoint; warn about each that is skipped.
+        """Load the newest intact checkpoint; warn about each one that is skipped.
 
         A checkpoint for which `check` raises a `CheckpointError` is skipped too.
         """
         tried: set[int] = set()
-        while untried := set(self.updates()) - tried:  # a process may be training here
+        while untried := set(self.updates()) - tried:  # listed again, as a process may train here
             update = max(untried)
             tried.add(update)
             try:
@@ -90,17 +90,20 @@ class CheckpointStore(NumberedFiles):
                 check(checkpoint)
                 return checkpoint
             except CheckpointError as error:
-                if os.path.lexists(self.path(update)):  # it has not just been removed
+                if os.path.lexists(self.path(update)):  # otherwise it has just been removed
                     warn(f"{error}; trying another checkpoint")
         if tried:
             what = f"None of the checkpoints in {self.folder} can be used"
         else:
             what = f"There are no checkpoints in {self.folder}"
-        raise CheckpointError(f"{what}; put a copy of a sound one there, or start a new run.")
+        raise CheckpointError(f"{what}; put a copy of an intact one there, or start a new run.")
 
     def thin(self, update: int, keep_last: int) -> None:
-        """Remove checkpoints after `update`, which a resume skipped as damaged, and all but the
-        last `keep_last`, the best and update 0; the caller holds the lock."""
+        """Keep only the last `keep_last` checkpoints up to `update`, the best one and update 0.
+
+        Checkpoints after `update`, which a resume skipped as damaged, are removed. The caller holds
+        the lock.
+        """
         try:
             self.cut_back(update)
             updates = self.updates()
@@ -109,11 +112,11 @@ class CheckpointStore(NumberedFiles):
             warn(f"{error}; old checkpoints stay until the next save")
 
     def find_best(self) -> int | None:
-        """The update with the highest score, the newest if several tie; it may be damaged."""
+        """The update with the highest score, or the newest of several; the file may be damaged."""
         return max(self.updates(), key=self._rank, default=None)
 
     def is_evaluated(self, update: int) -> bool:
-        """Whether the score of a checkpoint is that of an evaluation."""
+        """Whether the score of a checkpoint comes from an evaluation."""
         return self._rank(update)[0]
 
     def _rank(self, update: int) -> tuple[bool, float, int]:

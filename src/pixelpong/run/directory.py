@@ -10,7 +10,7 @@
       failure.json     the error that ended the last training, if one did
       run.lock         held by the process that trains here
 
-Readers take no lock. For which of these may be links, see `pixelpong.run.files`.
+Readers take no lock. `pixelpong.run.files` describes which of these may be links.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ from pixelpong.schema import Count, convert, decode, encode
 FORMAT = 3
 RUNS_FOLDER = Path("runs")
 CONFIG_FILE = "config.json"
-CONFIG_LIMIT = 1 << 20  # bytes: enough for a thousand changes
+CONFIG_LIMIT = 1 << 20  # size limit in bytes, enough for a thousand changes
 FAILURE_FILE = "failure.json"
 FAILURE_LIMIT = 1 << 16
-FIXED_OPTIONS = ("seed", "algorithm", "hidden", "dtype")  # unchangeable once a run has begun
+FIXED_OPTIONS = ("seed", "algorithm", "hidden", "dtype")  # cannot change once a run has started
 
 
 class RunDirectory:
     """An existing run directory, to read or to continue."""
 
     def __init__(self, path: Path) -> None:
-        """Open it; raise a `RunError` if it is not a run or is damaged."""
+        """Open a run; raise a `RunError` if it is not a run or is damaged."""
         self.path = path
         _, about, self.config = _read_config(path)
         self.versions, self.machine = about.versions, about.machine
@@ -84,25 +84,25 @@ class RunDirectory:
             for file in run.line_files:
                 file.cut_back(0)
         except RunError:
-            shutil.rmtree(path, ignore_errors=True)  # so that the name can be used again
+            shutil.rmtree(path, ignore_errors=True)  # makes the name available again
             raise
         return run
 
     @property
     def has_begun(self) -> bool:
-        """Whether training has written anything here; if so, it must not start over."""
+        """Whether training has written anything here, so that it must not start over."""
         paths = [file.path for file in self.line_files]
         has_lines = any(path.exists() and path.stat().st_size > 0 for path in paths)
         return has_lines or bool(self.list_agents())
 
     def list_agents(self) -> list[int]:
-        """The updates whose agent is saved, in a checkpoint or in a small file, ascending."""
+        """The updates, ascending, whose agent is saved in a checkpoint or a small file."""
         return sorted({*self.checkpoints.updates(), *self.agents.updates()})
 
     def with_config(self, config: Config) -> RunDirectory:
-        """A copy of this run with `config`; only `write_config` writes that to disk.
+        """A copy of this run with `config`; only `write_config` writes it to disk.
 
-        The network and the seed of a run that has begun cannot change.
+        The network and the seed of a run cannot change once it has started.
         """
         changed = differences(self.config, config)
         refused = [
@@ -152,9 +152,9 @@ class RunDirectory:
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[Lock]:
-        """Let only this process write here; see `lock_folder`."""
+        """Let only this process write here, see `lock_folder`."""
         with lock_folder(self.path) as self._lock:
-            self._read_history()  # another process may have continued the run since it was opened
+            self._read_history()  # another process may have continued the run in the meantime
             yield self._lock
 
     def require_ours(self) -> None:
@@ -165,7 +165,7 @@ class RunDirectory:
             raise gone(self.path)
 
     def require_writable(self) -> None:
-        """Refuse, before anything is written, files that training must not write to."""
+        """Refuse files that training must not write to, before anything is written."""
         names = CONFIG_FILE, FAILURE_FILE, LOCK_FILE, *(file.path.name for file in self.line_files)
         for name in names:
             with refusing(f"cannot write to {self.path / name}", RunError, "remove it"):
@@ -174,10 +174,9 @@ class RunDirectory:
             folder.require_own()
 
     def cut_back(self, update: int) -> int:
-        """Remove everything after `update`, create what is missing; return the number of updates
-        lost."""
+        """Remove everything after `update` and create missing files; return the updates lost."""
         self.checkpoints.make_folder()
-        with contextlib.suppress(RunError):  # training continues without agents, with a warning
+        with contextlib.suppress(RunError):  # training warns and continues without agents
             self.agents.make_folder()
         self.checkpoints.cut_back(update)
         self.agents.cut_back(update)
@@ -187,12 +186,12 @@ class RunDirectory:
 
     @contextlib.contextmanager
     def noting_failure(self) -> Iterator[None]:
-        """While inside, record any error in the run's failure file."""
+        """Context manager that records any error in the run's failure file."""
         assert self._lock is not None
         self._lock.is_kept = True
         file = self.path / FAILURE_FILE
         with contextlib.suppress(OSError):
-            file.unlink()  # from the previous time
+            file.unlink()  # removes the failure of the previous training
         try:
             yield
         except Exception as error:
@@ -227,7 +226,7 @@ class RunDirectory:
 def make_folder(path: Path | None, name: str, command: str = "resume") -> Path:
     """Make a new folder, by default ``runs/NAME-NNN``; refuse one that exists.
 
-    NNN is above all existing numbers, so that none is used twice. `command` continues a folder.
+    NNN exceeds all existing numbers, so that none is used twice. `command` continues such a folder.
     """
     stems = (folder.name.removeprefix(f"{name}-") for folder in RUNS_FOLDER.glob(f"{name}-*"))
     last = max((int(stem) for stem in stems if re.fullmatch(r"\d{3,9}", stem)), default=0)
@@ -240,7 +239,7 @@ def make_folder(path: Path | None, name: str, command: str = "resume") -> Path:
                 break
             except FileExistsError:
                 if not new.exists():
-                    raise  # its parent is a file
+                    raise  # the parent is a file
         if path is not None:
             again = f"continue it with `pixelpong {command} {shlex.quote(str(new))}`"
             raise RunError(f"{new} already exists; choose another name, or {again}.")
@@ -253,13 +252,13 @@ class _About:
 
     versions: dict[str, str]
     machine: dict[str, str]
-    mark: str = ""  # of the first options
-    # Later changes of options, as name → (old, new), each with the update after which it holds.
+    mark: str = ""  # the mark of the first options
+    # Later changes of options as name → (old, new), each with the update after which it applies.
     changes: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def history(self) -> History:
-        """The marks of the run: each change makes a new one."""
+        """The marks of the run; each change makes a new one."""
         marks = [(0, self.mark)]
         for change in self.changes:
             marks.append((convert(change["update"], Count), make_mark(change, marks[-1][1])))
@@ -267,7 +266,7 @@ class _About:
 
 
 def _read_config(path: Path) -> tuple[dict[str, Any], _About, Config]:
-    """The content of ``config.json``, checked against its hash; also in parts."""
+    """The content of ``config.json``, checked against its hash, whole and in parts."""
     file = path / CONFIG_FILE
     with refusing(f"cannot read the configuration {file}", RunError, "is it a run?"):
         content = decode(read_file(file, CONFIG_LIMIT), dict[str, Any])
@@ -279,7 +278,7 @@ def _read_config(path: Path) -> tuple[dict[str, Any], _About, Config]:
         if unknown := options.keys() - OPTIONS.keys():
             raise ValueError(f"another version wrote it, with the option {min(unknown)[:40]}")
         about = convert(content, _About)
-        about.history  # noqa: B018 - it checks the changes
+        about.history  # noqa: B018 - this checks the changes
         try:
             return content, about, Config().updated(options, str(file))
         except ConfigError as error:

@@ -1,9 +1,9 @@
-"""Every file of a run is opened here; a file that is written whole is complete or absent.
+"""Opens every file of a run; files that are written whole are complete or absent.
 
-A run directory may come from somebody else, so only regular files are opened: never a pipe or a
+A run directory may come from somebody else. So only regular files are opened, never a pipe or a
 device, for which a reader would wait for ever. Links are followed for reading but not for writing,
-so that no file outside the run is changed. A *folder* may be a link: a run, or its checkpoints, may
-be on another disk.
+so that no file outside the run is changed. A *folder* may be a link, because a run or its
+checkpoints may be on another disk.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from pathlib import Path
 
 from pixelpong.errors import RunError, refusing
 
-# Against waiting for the other end of a pipe that has replaced the file since the check.
+# Avoids waiting for the other end of a pipe that has replaced the file since the check.
 _SAFE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 def open_to_read(path: Path) -> FileIO:
-    """Open a regular file, without waiting; anything else is an `OSError`."""
+    """Open a regular file without waiting; raise an `OSError` for anything else."""
     _require_regular(os.stat(path))
     return _checked(os.open(path, os.O_RDONLY | _SAFE), "rb")
 
 
 def read_file(path: Path, limit: int) -> bytes:
-    """Read a regular file of at most `limit` bytes; a larger one is refused without reading it."""
+    """Read a regular file of at most `limit` bytes; refuse a larger one without reading it."""
     with open_to_read(path) as file:
         if os.fstat(file.fileno()).st_size > limit:
             raise ValueError(f"it has more than {limit:,} bytes")
@@ -36,7 +36,7 @@ def read_file(path: Path, limit: int) -> bytes:
 
 
 def open_to_write(path: Path, *, create: bool) -> FileIO:
-    """Open a file of a run for reading, and for writing at its end; links are refused.
+    """Open a file of a run for reading and for writing at its end; refuse links.
 
     It is created only if `create` is set. A training run does that once, at its start: if a file is
     missing later, it was deleted, and a new one would lack the earlier lines.
@@ -69,7 +69,7 @@ def gone(path: Path) -> RunError:
 
 
 def _checked(descriptor: int, mode: str) -> FileIO:
-    """The file of a descriptor if it is a regular file; otherwise the descriptor is closed."""
+    """The file of a descriptor; if it is not a regular file, close the descriptor."""
     try:
         _require_regular(os.fstat(descriptor))
         return FileIO(descriptor, mode)
@@ -86,7 +86,7 @@ def _require_regular(status: os.stat_result) -> None:
 
 
 def require_writable(path: Path) -> None:
-    """Refuse a path that cannot be written to, before the work begins."""
+    """Refuse a path that cannot be written to before the work starts."""
     if path.is_dir():
         raise RunError(f"cannot write {path}: it is a folder")
     if not path.parent.is_dir():
@@ -94,14 +94,14 @@ def require_writable(path: Path) -> None:
 
 
 def write_whole(path: Path, content: bytes, *, make_folder: bool = False) -> None:
-    """Write or replace a file, completely or not at all; a link with this path is replaced."""
+    """Write or replace a file completely or not at all; a link with this path is replaced."""
     temporary = path.with_name(f".{path.name}-{os.getpid()}")
     advice = "check the free space and the permissions, or choose another path"
     with refusing(f"cannot write {path}", RunError, advice):
         if make_folder:
             path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            temporary.unlink(missing_ok=True)  # of a killed process, or a link put there
+            temporary.unlink(missing_ok=True)  # left by a killed process, or a link
             with temporary.open("xb") as file:
                 file.write(content)
                 file.flush()

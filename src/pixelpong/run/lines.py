@@ -1,4 +1,4 @@
-"""Append-only files of JSON lines: one line per update, one line per episode."""
+"""Append-only files of JSON lines, with one line per update, episode or evaluation."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from pixelpong.run.files import open_to_read, open_to_write
 from pixelpong.run.words import signed
 from pixelpong.schema import Count, Meta, Return, Seconds, convert, decode
 
-FILE_LIMIT = 1 << 32  # bytes of a file: about six million updates
-LINE_LIMIT = 1 << 24  # bytes of a line: an evaluation of two million games
+FILE_LIMIT = 1 << 32  # size limit of a file in bytes, about six million updates
+LINE_LIMIT = 1 << 24  # size limit of a line in bytes, an evaluation of two million games
 BLOCK_SIZE = 1 << 16  # bytes per read
-_KEPT_BYTES = 1 << 12  # end of the last line, kept to recognise the file
-MIN_GAMES = 10  # for an interval to be shown
+_KEPT_BYTES = 1 << 12  # bytes at the end of the last line, kept to recognise the file
+MIN_GAMES = 10  # fewest games for which an interval is displayed
 TOO_FEW = "too few games for an interval"
 
 
 @dataclass(frozen=True)
 class Line:
-    """The part that all lines share, and the return in an episode's line."""
+    """The part that all lines share, and the return, which only an episode's line has."""
 
     update: Count
     episode_return: Return | None = None
@@ -38,33 +38,33 @@ class Line:
 class Evaluation:
     """The returns of some games; a training run writes its evaluations as lines.
 
-    If these are new games, played after a solved test was passed, `test_return` and `test_games`
-    describe the games of the test.
+    If these are new games after a passed solved test, `test_return` and `test_games` describe the
+    games of the test.
     """
 
     mean_return: Return  # −21 … 21
     std: Return  # standard deviation of the returns (of the sample, divisor n − 1)
     ci95: tuple[Return, Return]  # 95 % bootstrap interval of the mean
-    returns: tuple[Return, ...]  # each game's, in order
+    returns: tuple[Return, ...]  # the return of each game, in order
     mean_steps: float  # decisions per game
-    update: Count = 0  # of the run
-    protocol: Annotated[str, Meta(max_length=200)] = ""  # rules that were played, in words
-    target: Return | None = None  # mean return to reach, if there was one
+    update: Count = 0  # the update of the run
+    protocol: Annotated[str, Meta(max_length=200)] = ""  # the rules of the games, in words
+    target: Return | None = None  # mean return to reach, if there was a target
     is_won: bool = False  # whether the solved test was passed
     test_return: Return | None = None  # mean return in the test
     test_games: Count = 0
     timing: dict[str, Seconds] = field(default_factory=dict, compare=False)
-    # Rules and seed; for the games of a command, also the agent and how it chose its actions.
+    # The rules and the seed; for a command's games, also the agent and how it chose its actions.
     about: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def total_seconds(self) -> float | None:
-        """Total time of the run until then, including evaluations."""
+        """Total time of the run so far, including evaluations."""
         return self.timing.get("wall_seconds")
 
     @property
     def mean_in_words(self) -> str:
-        """The mean return, with its interval and the number of games.
+        """The mean return with its interval and the number of games.
 
         >>> Evaluation(18.475, 1.9, (18.105, 18.83), (18.475,) * 200, 3500.0).mean_in_words
         '+18.48 (+18.11 to +18.83) over 200 games'
@@ -77,13 +77,13 @@ class Evaluation:
 
     @property
     def test_in_words(self) -> str:
-        """The solved test, to be added to another sentence; "" if none was passed."""
+        """A clause about the solved test; "" if none was passed."""
         if not self.test_games:
             return ""
         return f"; passed the test with {signed(self.test_return, 2)} over {self.test_games}"
 
     def __str__(self) -> str:
-        """Mean, interval and number of games, after a line about the agent if it is known."""
+        """The mean, the interval and the number of games, after a line about a known agent."""
         line = f"mean return {self.mean_in_words} of {self.mean_steps:,.0f} steps"
         line += self.test_in_words
         about = self.about
@@ -102,7 +102,7 @@ class Evaluation:
         return f"<Evaluation: {self}; .returns>"
 
     def _repr_html_(self) -> str:
-        """The text and a histogram of the returns, for a notebook."""
+        """The text and a histogram of the returns for a notebook."""
         counts = sorted(Counter(round(value) for value in self.returns).items())
         bars = (f"{signed(value, 0):>3} {'█' * count} {count}" for value, count in counts)
         return "\n".join([f"<p>{self}</p><pre>", *bars, "</pre>"])
@@ -125,8 +125,8 @@ class Evaluation:
 class LineFile:
     """A file of JSON objects, one per line, each with the ``update`` it belongs to.
 
-    A reader never mistakes half a line for a whole one: only a line with its line break counts,
-    and a single call writes whole lines.
+    A reader never mistakes half a line for a whole one, because only a line with its line break
+    counts and each call writes whole lines.
     """
 
     def __init__(self, path: Path) -> None:
@@ -139,16 +139,16 @@ class LineFile:
             text = "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines).encode()
             before = file.seek(0, os.SEEK_END)
             if file.write(text) != len(text):
-                file.truncate(before)  # a full disk takes only a part
+                file.truncate(before)  # a full disk may have taken only a part
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def sync(self) -> None:
-        """Flush the lines to the disk, so that no checkpoint can be ahead of them."""
+        """Flush the lines to the disk so that no checkpoint can be ahead of them."""
         with self._open() as file:
             os.fsync(file.fileno())
 
     def read(self, line_type: Any = dict[str, Any]) -> Iterator[Any]:
-        """The lines, each as a `line_type`; others, and damaged or incomplete ones, are skipped."""
+        """The lines that are a `line_type`; damaged and incomplete lines are skipped too."""
         lines = (read_line(line.raw, line_type) for line in self._scan())
         return (line for line in lines if line is not None)
 
@@ -158,10 +158,10 @@ class LineFile:
         return newest[0] if newest else None
 
     def cut_back(self, update: int) -> int:
-        """Remove the lines after `update`, and return the number of whole lines removed.
+        """Remove the lines after `update`; return the number of whole lines removed.
 
-        Damaged lines in between stay, so that no good line after them is lost. A missing file is
-        created.
+        Damaged lines in between stay, so that no good line after them is lost. If the file is
+        missing, it is created.
         """
         end = lost = 0
         for raw_line in self._scan():
@@ -185,7 +185,7 @@ class LineFile:
 
 
 def read_line(raw: bytes, line_type: Any) -> Any:
-    """The content of a line as a `line_type`, which may be a dict; None if that is not possible."""
+    """The content of a line as a `line_type`, which may be a dict; None if it is not one."""
     with contextlib.suppress(ValueError):
         line = decode(raw, line_type)
         if isinstance(line, dict):
@@ -199,26 +199,26 @@ def read_line(raw: bytes, line_type: Any) -> Any:
 class RawLine(NamedTuple):
     """A whole line of a file."""
 
-    raw: bytes  # content with the line break; empty if the line is too long to be one of ours
-    end: int  # position in the file after the line
+    raw: bytes  # the content with the line break; empty if the line is too long to be ours
+    end: int  # the position in the file after the line
 
 
 class Tail:
-    """Reads a file of lines, continuing each time from where the last reading ended.
+    """Reads a file of lines, continuing each time where the last reading ended.
 
-    Only the end of the last line is read twice, to recognise the file: one that was cut back,
-    replaced, or changed in any other way is read from the start. Half a line at the end is left
-    until it is complete.
+    Only the end of the last line is read twice, to recognise the file. A file that was cut back,
+    replaced or changed in any other way is read from the start. Half a line at the end is read once
+    it is complete.
     """
 
     def __init__(self, path: Path) -> None:
-        """Begin before the first line of `path`, which need not exist."""
+        """Start before the first line of `path`, which need not exist."""
         self._path = path
         self._begin()
 
     def _begin(self) -> None:
         self._end, self._last = 0, b""
-        self._identity: FileIdentity | None = None  # at the last reading
+        self._identity: FileIdentity | None = None  # the file's identity at the last reading
 
     def read_on(self) -> Iterator[RawLine | None]:
         """Yield the whole lines since the last reading; None means that all are read again."""
@@ -238,7 +238,7 @@ class Tail:
                     self._begin()
                     yield None
                 yield from self._read(file, identity.size)
-                self._identity = identity  # only now that everything was taken
+                self._identity = identity  # set last, once everything has been read
 
     def _has_grown(self, file: FileIO, identity: FileIdentity) -> bool:
         """Whether a file that has changed has only grown since the last reading."""
@@ -249,7 +249,7 @@ class Tail:
         return file.read(len(self._last)) == self._last
 
     def _read(self, file: FileIO, size: int) -> Iterator[RawLine]:
-        """The whole lines up to `size`, from the end of the last reading."""
+        """The whole lines from the end of the last reading up to `size`."""
         if size > FILE_LIMIT:
             raise ValueError(f"it has more than {FILE_LIMIT:,} bytes")
         file.seek(self._end)
@@ -257,7 +257,7 @@ class Tail:
         while raw := buffered.readline(min(size - position, LINE_LIMIT)):
             position += len(raw)
             if not raw.endswith(b"\n"):
-                is_long = True  # or it is half a line, at the end
+                is_long = True  # or it is half a line at the end
                 continue
             self._end, self._last = position, raw[-_KEPT_BYTES:]
             yield RawLine(b"" if is_long else raw, position)
@@ -266,7 +266,7 @@ class Tail:
 
 
 class FileIdentity(NamedTuple):
-    """Facts about a file, of which at least one differs if its content has changed."""
+    """Facts about a file; at least one of them changes if its content changes."""
 
     inode: int
     size: int

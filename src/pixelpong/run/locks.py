@@ -1,4 +1,4 @@
-"""The lock of a folder: only one process trains a run, and readers can tell whether one does."""
+"""The lock of a folder; only one process trains a run, and readers can tell whether one does."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pixelpong.errors import RunError, refusing, warn
 from pixelpong.run.files import gone, open_to_read, open_to_write, read_file
 
 LOCK_FILE = "run.lock"
-LOCK_SECONDS = 1  # limit for waiting for the lock
-_FILE_LIMIT = 1 << 16  # bytes of the file, which has the number of the process that holds the lock
-_NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL)  # from disks without locks
+LOCK_SECONDS = 1  # time limit for getting the lock
+_FILE_LIMIT = 1 << 16  # size limit in bytes of the file, which holds the owner's process number
+_NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL)  # disks without locks
 
 
 class _Attempt(enum.Enum):
@@ -35,12 +35,12 @@ class Lock:
     def __init__(self, folder: Path, file: FileIO, before: bytes | None) -> None:
         self._folder, self._file, self._before = folder, file, before
         self._pid = os.getpid()
-        self.is_kept = False  # whether the lock's file stays as it is when the lock ends
-        with contextlib.suppress(OSError):  # a full disk has no room to name the owner
+        self.is_kept = False  # whether the lock's file stays unchanged when the lock ends
+        with contextlib.suppress(OSError):  # a full disk has no room for the owner's number
             self._write(b"%d\n" % self._pid)
 
     def require_held(self) -> None:
-        """Raise a `RunError` if the folder was removed or replaced, or this is a forked copy."""
+        """Raise a `RunError` if the folder was removed or replaced, or in a forked process."""
         if os.getpid() != self._pid:
             raise RunError(
                 f"Process {self._pid} is training in {self._folder}; this fork of it cannot."
@@ -49,12 +49,12 @@ class Lock:
             raise gone(self._folder)
 
     def end(self) -> None:
-        """Free the folder; unless `is_kept`, the file becomes what it was before."""
-        if os.getpid() == self._pid:  # a forked child only has a copy
+        """Free the folder, and restore its file unless `is_kept` is set."""
+        if os.getpid() == self._pid:  # a forked child has only a copy
             if not self.is_kept:
                 with contextlib.suppress(OSError):
                     self._restore()
-            # Explicitly: otherwise forked children, which have the file open, would keep the lock.
+            # Unlock explicitly; otherwise forked children, which have the file open, would keep it.
             with contextlib.suppress(OSError):
                 _unlock(self._file)
         self._file.close()
@@ -72,10 +72,9 @@ class Lock:
 
 @contextlib.contextmanager
 def lock_folder(path: Path) -> Iterator[Lock]:
-    """Let only this process write to a folder while inside.
+    """Context manager that lets only this process write to a folder.
 
-    On a disk that does not support locks, as some network and cloud disks do not, this prints a
-    warning.
+    If the disk does not support locks, as on some network and cloud disks, this prints a warning.
     """
     lock = _take(path)
     try:
@@ -85,9 +84,9 @@ def lock_folder(path: Path) -> Iterator[Lock]:
 
 
 def is_live(path: Path) -> bool:
-    """Whether a process is training in a run directory; none can begin during this call.
+    """Whether a process is training in a run directory; none can start during this call.
 
-    On a disk that does not support locks this cannot be known, and the answer is no.
+    If the disk does not support locks, this cannot be known, and the answer is no.
     """
     with contextlib.suppress(OSError), open_to_read(path / LOCK_FILE) as file:
         return _try_lock(file, exclusive=False) is _Attempt.HELD
@@ -120,11 +119,11 @@ def _take(folder: Path) -> Lock:
                 number = (before or b"")[:20].strip().decode("ascii", "replace")
                 owner = f"Process {number}" if number else "Another process"
                 raise RunError(f"{owner} is training in {folder}; wait for it, or stop it.")
-            time.sleep(0.01)  # `is_live` may hold it for a moment, or the file was just replaced
+            time.sleep(0.01)  # `is_live` may hold the lock for a moment, or the file was replaced
 
 
 def _is_at(file: FileIO, path: Path) -> bool:
-    """Whether an open file is still the one with its path."""
+    """Whether an open file is still the one at its path."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
     except OSError:

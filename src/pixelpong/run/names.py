@@ -1,4 +1,4 @@
-"""The names of runs, which mean the same in every command and in Python.
+"""The names of runs, which have the same meaning in every command and in Python.
 
     runs/fast-001   a path
     fast-001        a name in the folder ``runs``
@@ -19,8 +19,8 @@ from pixelpong.errors import MAX_GOT, ConfigError, RunError, did_you_mean, on_on
 from pixelpong.run.directory import RUNS_FOLDER
 
 LATEST = "latest"
-MAX_LISTED = 8  # runs in an error message
-# Names with another meaning in commands: agents of the package, players of a tournament.
+MAX_LISTED = 8  # most runs that an error message lists
+# Names with another meaning in commands: agents in the package, and players in a tournament.
 RESERVED = (
     LATEST, "package", "beginner", "club", "strong", "champion",
     "perfect", "person", "predictor", "builtin",
@@ -28,7 +28,7 @@ RESERVED = (
 
 
 def require_new_name(name: str) -> None:
-    """Refuse a name for a new run that commands would misunderstand or not accept."""
+    """Refuse names for new runs that commands would misunderstand or not accept."""
     plain = r"(?!-|\.*$|sweep-\d+$)[^@/\x00-\x1f\x7f-\x9f]+(?<!\.safetensors)"
     if not re.fullmatch(plain, name) or name in RESERVED or name != name.strip():
         raise ConfigError(f"A run cannot be called {name!r}; choose a name such as fast-wide.")
@@ -66,7 +66,7 @@ def _find_latest() -> Path:
 
 
 def _list_names(folder: Path, names: Sequence[str]) -> str:
-    """What runs there are in a folder, for an error message."""
+    """List the runs in a folder for an error message."""
     if not names:
         return f"there are no runs in {folder}"
     listed = ", ".join(names[:MAX_LISTED])
@@ -76,7 +76,7 @@ def _list_names(folder: Path, names: Sequence[str]) -> str:
 
 
 def list_runs(folder: Path) -> list[Path]:
-    """The runs in a folder, the most recently changed first; none if the folder is missing."""
+    """The runs in a folder, most recently changed first; none if the folder is missing."""
     try:
         paths = [Path(entry.path) for entry in os.scandir(folder)]
     except OSError:

@@ -1,7 +1,7 @@
-"""The files of a run that are named by an update: its checkpoints and its agents.
+"""A run's files that are named by an update: its checkpoints and its agents.
 
-The card of each contains the *mark* of the run that wrote it, so that a file of another run is
-never mistaken for one of this run, and never removed.
+The card of each file contains the *mark* of the run that wrote it. So a file of another run is
+never mistaken for one of this run and never removed.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ _ENDING = ".safetensors"
 
 
 def make_mark(facts: Mapping[str, Any], before: str = "") -> str:
-    """The mark of a run with these options, or with these changes since the mark `before`."""
+    """Make the mark of a run with these options, or of these changes after the mark `before`."""
     return hashlib.sha256(before.encode() + encode(facts)).hexdigest()
 
 
 @dataclass(frozen=True)
 class History:
-    """The marks of a run: one for its first options, and one more for each later change.
+    """The marks of a run: one for its first options, and another for each later change.
 
-    A mark is a hash of what the result depends on. It is stored with the run's first options, so
-    that a run may be moved, renamed, and continued by a later version.
+    A mark is a hash of everything that the result depends on. It is stored with the run's first
+    options, so a run may be moved, renamed, or continued by a later version.
     """
 
-    marks: tuple[tuple[int, str], ...] = ((0, ""),)  # with the update after which it holds
+    marks: tuple[tuple[int, str], ...] = ((0, ""),)  # each with the update after which it applies
 
     @property
     def current(self) -> str:
-        """The mark of the files that are written now."""
+        """The mark for files that are written now."""
         return self.marks[-1][1]
 
     def has(self, update: int, mark: str) -> bool:
-        """Whether a file of an update may bear a mark.
+        """Whether a file of an update may have a mark.
 
-        At the update of a change it may be the mark before the change or after it.
+        At the update of a change, it may be the mark before or after the change.
         """
         ends = [since for since, _ in self.marks[1:]] + [update]
         return any(
@@ -56,7 +56,7 @@ class History:
 
 @dataclass(frozen=True)
 class _Card:
-    """The part of a card that says to which run a file belongs."""
+    """The part of a card that tells which run a file belongs to."""
 
     run: str = ""
 
@@ -65,14 +65,14 @@ class NumberedFiles:
     """A folder of a run's files, each named by its update."""
 
     def __init__(self, folder: Path, history: History | None = None, limit: int = ANY_SIZE) -> None:
-        """Use `folder`, which need not exist yet; without a history, files of any run are accepted.
+        """Use `folder`, which need not exist yet; without a history, accept files of any run.
 
-        `limit` is a size in bytes that no sound file exceeds.
+        `limit` is a size in bytes that no intact file exceeds.
         """
         self.folder, self.history, self.limit = folder, history, limit
 
     def updates(self) -> list[int]:
-        """The updates that have a file, ascending; the content is not checked."""
+        """The updates that have a file, ascending, without checking the content."""
         with refusing(f"cannot read {self.folder}", RunError, "check the disk"):
             stems = [path.stem for path in self.folder.glob(f"*{_ENDING}")]
         return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdecimal())
@@ -82,7 +82,7 @@ class NumberedFiles:
         return self.folder / f"{update:06d}{_ENDING}"
 
     def make_folder(self) -> None:
-        """Create the folder if it is missing; a training run does that once, at its start."""
+        """Create the folder if it is missing; training does this once, at its start."""
         with refusing(f"cannot create {self.folder}", RunError, "check the permissions"):
             self.folder.mkdir(exist_ok=True)
 
@@ -101,7 +101,7 @@ class NumberedFiles:
     def cut_back(self, update: int) -> None:
         """Remove the files after `update`, and leftovers of killed saves.
 
-        A file of another run is renamed instead: it may be the only copy.
+        A file of another run is renamed instead, because it may be the only copy.
         """
         with refusing(f"cannot remove files from {self.folder}", RunError, "check its permissions"):
             for path in self.folder.glob(f".*{_ENDING}-*"):

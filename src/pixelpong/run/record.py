@@ -1,4 +1,4 @@
-"""A run as terminal, page, plots, sweeps and ``--json`` read it.
+"""A run as the terminal, the page, plots, sweeps and ``--json`` read it.
 
     record = Record.read(Path("runs/fast-001"))
     record.state, record.summary            "won", "won: greedy return +18.47 (…) over 200 games, …"
@@ -8,13 +8,13 @@
 A run has three returns with different names:
 
     greedy return         the mean over games of greedy play, with its interval; it decides
-    estimated return      of sampled play, from the share of the last 1,000 points won
-    mean of the last 100  returns of the last 100 training episodes; it lags behind
+    estimated return      for sampled play, from the share of the last 1,000 points won
+    mean of the last 100  the mean return of the last 100 training episodes; it lags behind
 
-It has two times: *training*, without evaluations, and *total*, with them; neither counts breaks.
+It has two times: *training* excludes evaluations, *total* includes them; neither counts breaks.
 
-A record shows the files at one moment. Of a file that has grown, only the new part is read. Damaged
-lines are left out. Checkpoints are not read, so hundreds of runs take a second.
+A record is a snapshot of the files. If a file has grown, only the new part is read. Damaged lines
+are left out. Checkpoints are not read, so hundreds of runs take a second.
 """
 
 from __future__ import annotations
@@ -65,15 +65,15 @@ class Record:
     """One run, read at one moment; `read` caches the records of unchanged runs."""
 
     def __init__(self, path: Path, reader: RunReader | None = None) -> None:
-        """Read the run; if it is damaged, nothing is raised, and `problem` says why.
+        """Read the run; if it is damaged, raise nothing, and explain it in `problem`.
 
-        A `reader` that has read the run before reads only what is new.
+        A `reader` that has read the run before reads only new data.
         """
         self.path = path
         self.is_live = is_live(path)  # whether a process trains it
-        self.modified = last_change(path)  # in seconds since 1970
+        self.modified = last_change(path)  # seconds since 1970
         self.run: RunDirectory | None = None  # None if it is damaged
-        self.rows = Table().rows()  # of the metrics, with those of ``timing``
+        self.rows = Table().rows()  # the rows of the metrics, including ``timing``
         self.evaluations: tuple[Evaluation, ...] = ()
         reader = reader or RunReader(path)
         try:
@@ -105,7 +105,7 @@ class Record:
 
     @property
     def name(self) -> str:
-        """The name of its folder, after that of the sweep if it belongs to one."""
+        """The name of its folder, preceded by the sweep's name if it belongs to a sweep."""
         parent = self.path.parent
         return f"{parent.name}/{self.path.name}" if is_sweep(parent) else self.path.name
 
@@ -116,7 +116,7 @@ class Record:
 
     @functools.cached_property
     def group(self) -> str | None:
-        """A hash shared by all runs of one configuration, whatever their seeds and engines."""
+        """A hash that all runs of one configuration share, whatever their seeds and engines."""
         if self.config is None:
             return None
         shared = {
@@ -131,13 +131,13 @@ class Record:
     def columns(self) -> dict[str, NDArray[Any]]:
         """All metrics of all updates, as arrays [N] by name.
 
-        A column is int64 if every row has a whole number; otherwise it is float64, with NaN where a
-        row has no value.
+        A column is int64 if every row has a whole number; otherwise it is float64, with NaN for
+        missing values.
         """
         return {name: self.rows.column(name) for name in self.rows.names()}
 
     def curve(self, name: str = "estimated_return") -> tuple[NDArray[Any], NDArray[Any]]:
-        """The steps and a metric of the updates that have both: [N] and [N]."""
+        """The steps and a metric, [N] each, of the updates that have both."""
         steps, values = self.rows.column("steps"), self.rows.column(name)
         has_both = np.isfinite(steps) & np.isfinite(values)
         return steps[has_both], values[has_both]
@@ -149,13 +149,13 @@ class Record:
         return np.array([known.get(update, math.nan) for update in updates], np.float64)
 
     def returns(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """For each episode the steps at the end of its update, and its return: [N] and [N]."""
+        """The steps at the end of each episode's update, and the episode's return, [N] each."""
         lines = [] if self.run is None else list(self.run.episodes.read(Line))
         steps = self.steps_at(line.update for line in lines)
         values = np.array([line.episode_return for line in lines], np.float64)
         return steps[np.isfinite(steps)], values[np.isfinite(steps)]
 
-    # ---- what it has reached
+    # ---- results
 
     @property
     def best_known(self) -> float | None:
@@ -187,7 +187,7 @@ class Record:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to train, or to evaluate after a kill in the last evaluation."""
+        """Whether nothing is left to train, nor to evaluate, as after a kill in an evaluation."""
         is_evaluated = self.greedy is not None and self.greedy.update == self.update
         has_target = self.config is not None and self.config.until_return is not None
         return self.state == WON or (self.state == STOPPED and (is_evaluated or not has_target))
@@ -253,7 +253,7 @@ class Record:
 
 
 def records(folder: Path) -> list[Record]:
-    """The runs in a folder, the most recently changed first; none if the folder is missing."""
+    """The runs in a folder, most recently changed first; none if the folder is missing."""
     return [Record.read(path) for path in list_runs(folder)]
 
 
@@ -279,7 +279,7 @@ def identify(path: Path) -> FileIdentity | None:
 
 # --- the cache --------------------------------------------------------------------------------
 
-# Limits of what the cache keeps in memory; a row takes about 300 bytes.
+# Limits on what the cache keeps in memory; a row takes about 300 bytes.
 MAX_RUNS = 5_000
 MAX_ROWS = 3_000_000
 
@@ -290,16 +290,16 @@ class _Entry:
 
     reader: RunReader
     lock: threading.Lock = field(default_factory=threading.Lock)
-    identity: tuple[object, ...] = ()  # of the files that `record` was read from
+    identity: tuple[object, ...] = ()  # the identity of the files that `record` was read from
     record: Record | None = None
 
 
 class RecordCache:
-    """The records of the runs that were read last, so that only what is new is read."""
+    """The records of recently read runs, so that only new data is read."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._entries: dict[Path, _Entry] = {}  # the least recently read first
+        self._entries: dict[Path, _Entry] = {}  # least recently read first
 
     def __len__(self) -> int:
         return len(self._entries)

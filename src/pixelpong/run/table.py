@@ -1,4 +1,4 @@
-"""The metrics of a run as columns, which grow with the run: a row takes 8 bytes per metric."""
+"""The metrics of a run as columns that grow with the run; a row takes 8 bytes per metric."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from numpy.typing import NDArray
 from pixelpong.run.lines import Evaluation, Tail, read_line
 from pixelpong.schema import Measure
 
-_INITIAL_CAPACITY = 64  # rows
-_ROWS_AT_ONCE = 1024  # rows that are held as dicts before they enter the table
+_INITIAL_CAPACITY = 64  # number of rows
+_ROWS_AT_ONCE = 1024  # number of rows held as dicts before they enter the table
 
 _MetricsLine = dict[str, Measure | dict[str, Measure | None] | None]
 
 
 class _Column:
-    """The values of a metric; NaN where a row has none."""
+    """The values of a metric, with NaN for missing values."""
 
     def __init__(self, is_whole: bool) -> None:
         self.values = np.full(_INITIAL_CAPACITY, math.nan)
         self.first_not_whole = math.inf if is_whole else 0  # the first row without a whole number
 
     def put(self, row: int, new: list[Any]) -> None:
-        """Set the values from a row on; the capacity doubles when it is used up."""
+        """Set the values starting at a row; the capacity doubles when it is used up."""
         end = row + len(new)
         if end > len(self.values):
             more = np.full(2 * end - len(self.values), math.nan)
@@ -40,9 +40,9 @@ class _Column:
 
 
 class Table:
-    """Rows of numbers, to which more are added. What was added never changes.
+    """Rows of numbers; rows can be added but never change.
 
-    Whole numbers are exact: no number of a run comes near 2**53.
+    Whole numbers are exact, because no number of a run comes near 2**53.
     """
 
     def __init__(self) -> None:
@@ -61,11 +61,11 @@ class Table:
         self._length += len(rows)
 
     def rows(self) -> Rows:
-        """All rows that there are now."""
+        """All rows that the table has now."""
         return Rows(self, range(self._length))
 
     def names(self) -> list[str]:
-        """The metrics, in the order in which they appeared."""
+        """The names of the metrics, in order of appearance."""
         return list(self._columns)
 
     def column(self, name: str, rows: range) -> NDArray[Any]:
@@ -99,7 +99,7 @@ class Rows(Sequence[dict[str, Any]]):
         return {name: value for name, (value,) in columns.items()}
 
     def names(self) -> list[str]:
-        """The metrics, in the order in which they appeared."""
+        """The names of the metrics, in order of appearance."""
         return self._table.names()
 
     def column(self, name: str) -> NDArray[Any]:
@@ -107,7 +107,7 @@ class Rows(Sequence[dict[str, Any]]):
         return self._table.column(name, self._indices)
 
     def to_lists(self) -> dict[str, list[float | None]]:
-        """All columns, with None where a row has no value."""
+        """All columns, with None for missing values."""
         columns = {name: self.column(name).tolist() for name in self.names()}
         return {
             name: [None if math.isnan(value) else value for value in values]
@@ -116,7 +116,7 @@ class Rows(Sequence[dict[str, Any]]):
 
 
 class RunReader:
-    """Reads a run's metrics and evaluations; reading again reads only what is new."""
+    """Reads a run's metrics and evaluations; reading again reads only new data."""
 
     def __init__(self, path: Path) -> None:
         self.table = Table()
@@ -126,7 +126,7 @@ class RunReader:
         self._last_update = -1
 
     def read_on(self) -> tuple[Rows, tuple[Evaluation, ...]]:
-        """Read what is new; return all rows and evaluations."""
+        """Read new data; return all rows and evaluations."""
         rows: list[dict[str, Any]] = []
         try:
             for raw_line in self._metrics_tail.read_on():
@@ -135,7 +135,7 @@ class RunReader:
                 elif line := read_line(raw_line.raw, _MetricsLine):
                     self._take(line, rows)
         finally:
-            self.table.add(rows)  # also if the disk fails: what was read is not read again
+            self.table.add(rows)  # even if the disk fails, because these rows are not read again
         for raw_line in self._evaluations_tail.read_on():
             if raw_line is None:
                 self._evaluations = []
@@ -144,7 +144,7 @@ class RunReader:
         return self.table.rows(), tuple(self._evaluations)
 
     def _take(self, line: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-        """Take a line of metrics, unless its update does not ascend."""
+        """Add a line of metrics unless its update does not ascend."""
         timing = line.pop("timing", None)
         if line["update"] > self._last_update:
             self._last_update = line["update"]

@@ -1,4 +1,4 @@
-"""Text for returns and times, the same wherever they are shown."""
+"""Text for returns and times, which are the same wherever they appear."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Many runs at once: all combinations of seeds and options, and their results."""
+"""Sweeps: runs with all combinations of seeds and options, and their results."""

@@ -1,7 +1,7 @@
-"""The grid of a sweep: its options, read and checked, and the configurations that they give.
+"""The grid of a sweep: reading and checking its options, and making the configurations.
 
-A TOML file has the options of ``pixelpong train --config``, any of which may be a list. The sweep
-is the product of these lists, for each of the ``rows`` if there are any:
+A TOML file has the options of ``pixelpong train --config``; any of them may be a list. The sweep is
+the product of these lists, for each of the ``rows`` if there are any:
 
     seeds = "0-4"
     learning_rate = [1e-3, 2e-3]
@@ -22,14 +22,14 @@ from pixelpong.errors import MAX_GOT, ConfigError, number_of
 
 MAX_RUNS = 10_000
 MAX_NAME = 100  # characters in the name of a run and its folder
-SAVE_EVERY = 20  # updates between checkpoints, by default: a killed run loses a few seconds
+SAVE_EVERY = 20  # default number of updates between checkpoints; a killed run loses few seconds
 NOT_SWEPT = (
     "engine",
     "workers",
     "ray_address",
     "ray_mode",
     "verbose",
-)  # options that the sweep sets
+)  # options that the sweep itself sets
 
 
 def read_seeds(words: Iterable[Any]) -> list[int]:
@@ -53,7 +53,7 @@ def read_seeds(words: Iterable[Any]) -> list[int]:
 
 
 def make_grid(content: Mapping[str, Any], given: Mapping[str, Any], origin: str) -> list[Config]:
-    """Make the configuration of every run; those of a setting, one per seed, are neighbours.
+    """Make the configuration of every run; the runs of a setting, one per seed, are adjacent.
 
     The unchecked `content` of the file `origin` may also have the keys ``seeds`` and ``rows``. The
     `given` options replace those of the file.
@@ -70,7 +70,7 @@ def make_grid(content: Mapping[str, Any], given: Mapping[str, Any], origin: str)
         advice = "use engine, threads_each and ray_address of the sweep"
         raise ConfigError(f"{origin}: {problem}; {advice}", options=["threads_each", "ray_address"])
     seeds = [*axes.pop("seed", []), *axes.pop("seeds", [])]
-    axes["seed"] = read_seeds(seeds or [0])  # last, so that a setting's seeds are neighbours
+    axes["seed"] = read_seeds(seeds or [0])  # last, so that a setting's runs are adjacent
     count = math.prod(map(len, (rows, *axes.values())))
     if not 0 < count <= MAX_RUNS:
         problem = f"the grid has {number_of(count, 'run')}, not 1 to {MAX_RUNS:,}"

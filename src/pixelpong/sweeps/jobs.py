@@ -1,6 +1,6 @@
-"""Runs trained in processes of their own: one after the other on this machine, or as Ray tasks.
+"""Runs trained in separate processes, one after the other on this machine or as Ray tasks.
 
-Each process is ``pixelpong resume RUN``, and its result is only in the run directory.
+Each process runs ``pixelpong resume RUN`` and leaves its result only in the run directory.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ STOP_SECONDS = 30.0  # time for the jobs to end after a requested stop
 
 
 class JobEvent(NamedTuple):
-    """A run starts training, or has ended."""
+    """A run starts training or has ended."""
 
     run: Path
-    result: str | None  # one line; None at the start
+    result: str | None  # a line about the result; None at the start
 
 
 def run_jobs(
     runs: Iterable[Path], trainer: Any, should_stop: Callable[[], bool]
 ) -> Iterator[JobEvent]:
-    """Train runs where `open_trainer` says, as many at once as fit.
+    """Train runs with `open_trainer`, as many at once as fit.
 
     After a requested stop, or if the generator is closed, the running jobs are asked to end.
     """
@@ -63,7 +63,7 @@ def run_jobs(
 
 
 def _has_ended(trainer: Any, job: Any) -> bool:
-    """Whether a job is over; also if the cluster is lost."""
+    """Whether a job is over, which it also is if the cluster is lost."""
     try:
         return trainer.find_error(job) is not None
     except PixelpongError:
@@ -77,13 +77,13 @@ def open_trainer(
     address: str | None = None,
     threads: int | None = None,
 ) -> Iterator[Any]:
-    """Open what trains runs: a Ray cluster, or this machine, one run after the other.
+    """Open a trainer for runs: a Ray cluster, or this machine, one run after the other.
 
     Args:
         resume: `pixelpong.resume`, for Ray's tasks.
         engine: ``"ray"`` or ``"serial"``; by default Ray if it is installed.
-        address: of a running Ray cluster whose nodes all see the runs; implies Ray.
-        threads: of each run; by default 1 with Ray, otherwise one per core.
+        address: address of a running Ray cluster whose nodes all see the runs; implies Ray.
+        threads: number of threads per run; by default 1 with Ray, otherwise one per core.
     """
     if engine == "serial" and address is not None:
         raise ConfigError("--ray-address needs --engine ray, not serial.")
@@ -104,17 +104,17 @@ class LocalTrainer:
         self._options = f"--quiet --engine threads --workers {threads}".split()
 
     def capacity(self) -> int:
-        """The number of runs at a time: one."""
+        """The number of runs at a time, which is one."""
         return 1
 
     def start(self, run: Path) -> subprocess.Popen[bytes]:
         """Start training a run."""
         command = [sys.executable, "-m", "pixelpong", "resume", str(run), *self._options]
-        self._messages = tempfile.TemporaryFile()  # noqa: SIM115 - a pipe could fill, and block it
+        self._messages = tempfile.TemporaryFile()  # noqa: SIM115 - a full pipe would block it
         return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=self._messages)
 
     def find_error(self, process: subprocess.Popen[bytes]) -> str | None:
-        """The error that ended training, "" if there was none; None while it runs."""
+        """The error that ended training; "" if there was none, None while it runs."""
         code = process.poll()
         if code is None:
             return None
@@ -126,7 +126,7 @@ class LocalTrainer:
         return lines[-1].removeprefix("pixelpong: error: ") if lines else f"exit code {code}"
 
     def stop(self, process: subprocess.Popen[bytes], *, force: bool) -> None:
-        """Ask the process to end, or with `force` kill it."""
+        """Ask the process to end, or kill it if `force` is set."""
         if force:
             process.kill()
         else:

@@ -1,14 +1,14 @@
-"""A sweep, which is a folder of runs, and its results: one set of numbers wherever they are shown.
+"""A sweep, which is a folder of runs, and its results, which are the same wherever they appear.
 
     DIR/
       sweep.csv     a row for each run, complete at the end; it marks the folder as a sweep
       NAME/         each run's directory
 
 All run directories are made first, so the folder shows what is left to do. The result of a run is
-only in its directory; everything else is computed from its `Record`.
+stored only in its directory; everything else is computed from its `Record`.
 
-A *setting* is a configuration without its seed; its runs differ in nothing else. Two runs with the
-same seed are copies of each other, to the bit, so only one of them counts.
+A *setting* is a configuration without its seed; its runs differ only in the seed. Two runs with the
+same seed are bit-identical copies, so only one of them counts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pixelpong.schema import decode
 from pixelpong.seeding import make_rng
 from pixelpong.sweeps.grid import label_of, name_runs, varied
 
-FEWEST = 4  # runs for a 95 % interval; with fewer, it would say nothing
+FEWEST = 4  # fewest runs for a 95 % interval; with fewer, it would be meaningless
 _COLUMNS = ("state", "problem", "is_done", "is_won", "steps")
 
 
@@ -63,7 +63,7 @@ def find_sweep(word: str | Path) -> Path:
 
 
 def read_sweep(path: Path) -> list[Record]:
-    """The current records of a sweep's runs, seed-2 before seed-10."""
+    """The current records of a sweep's runs, sorted so that seed-2 precedes seed-10."""
     if not is_sweep(path):
         raise RunError(f"{path} is not a sweep: it has no {SWEEP_FILE}. Check its name.")
     runs = sorted(records(path), key=lambda record: (len(record.path.name), record.path.name))
@@ -78,7 +78,7 @@ def find_left(path: Path) -> list[Path]:
 
 
 def sum_up(path: Path) -> dict[str, Any]:
-    """The results of a sweep so far, as JSON; its table is also written to `SWEEP_FILE`."""
+    """The results of a sweep so far, as JSON; also writes its table to `SWEEP_FILE`."""
     runs, text = read_sweep(path), io.StringIO()
     rows = make_rows(runs)
     table = csv.DictWriter(text, rows[0], lineterminator="\n")
@@ -93,7 +93,7 @@ class Setting:
     """The runs of one configuration, one for each seed."""
 
     label: str  # options that differ among the settings; "" if there is only one setting
-    config: Config  # configuration with the first seed
+    config: Config  # the configuration with the first seed
     records: tuple[Record, ...]
 
     @property
@@ -104,9 +104,9 @@ class Setting:
     def summarize(self) -> dict[str, Any]:
         """The numbers of this setting, as JSON.
 
-        ``steps`` and ``seconds`` to the win (of runs that won) and ``final_return`` (of runs that
+        ``steps`` and ``seconds`` to the win (for runs that won) and ``final_return`` (for runs that
         are done) are ``{"median": …, "ci95": [low, high]}``, or None if there is no such run. With
-        fewer than `FEWEST`, the interval is None.
+        fewer than `FEWEST` runs, the interval is None.
         """
         done = [record for record in self.records if record.is_done]
         return {
@@ -128,7 +128,7 @@ def make_settings(records: Iterable[Record]) -> list[Setting]:
         if record.config is not None:
             configs.setdefault(record.group, record.config)
             by_seed, seed = groups.setdefault(record.group, {}), record.config.seed
-            # Of two copies, the one with more steps.
+            # Of two copies, the one with more steps counts.
             by_seed[seed] = max(by_seed.get(seed, record), record, key=lambda copy: copy.steps)
     names = varied([*configs.values()])
     return [
@@ -138,7 +138,7 @@ def make_settings(records: Iterable[Record]) -> list[Setting]:
 
 
 def summarize(records: Iterable[Record]) -> dict[str, Any]:
-    """The numbers of some runs, as JSON: totals, and those of each of the ``settings``."""
+    """The numbers of some runs, as JSON: totals, and the numbers of each setting."""
     settings = [setting.summarize() for setting in make_settings(records)]
     totals = {
         name: sum(setting[name] for setting in settings) for name in ("trainings", "done", "won")
@@ -147,7 +147,7 @@ def summarize(records: Iterable[Record]) -> dict[str, Any]:
 
 
 def make_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """The table: for each run the options in which runs differ, its state and its result."""
+    """The table of runs: the options in which they differ, their states and their results."""
     names = [*varied([record.config for record in records if record.config]), "seed"]
     rows = []
     for record in records:
@@ -167,9 +167,9 @@ def make_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
 
 
 def _find_hash(record: Record) -> str:
-    """The SHA-256 of the final parameters, by the card of the newest checkpoint; "" without one."""
+    """The SHA-256 of the final parameters on the newest checkpoint's card; "" if there is none."""
     store = record.run.checkpoints if record.run else None
-    with contextlib.suppress(ValueError, KeyError, TypeError):  # it is damaged, or gone
+    with contextlib.suppress(ValueError, KeyError, TypeError):  # the checkpoint is damaged or gone
         if store is not None and (updates := store.updates()):
             card = decode(read_card(store.path(max(updates))), dict[str, Any])
             return str(card["about"]["params_sha256"])
@@ -177,7 +177,7 @@ def _find_hash(record: Record) -> str:
 
 
 def seconds_of(record: Record) -> float | None:
-    """The total time until a run won, or else its total time so far."""
+    """The total time until a run won, or its total time so far if it has not won."""
     greedy = record.greedy
     return greedy.total_seconds if greedy and greedy.is_won else record.total_seconds
 

@@ -3,7 +3,7 @@
 builtin                      the game's own player, always on the left
 perfect, person, predictor   scripts (`pixelpong.tournaments.scripts`)
 champion, FILE               agents: from the package, from a file
-RUN, RUN@100                 agents: the best of a run, that of an update
+RUN, RUN@100                 agents: a run's best agent, its agent at an update
 
 A game is a pure function of the players, the seed and its number. An agent plays as in training
 (`pixelpong.agent.game.Controller`), with its own generator; on the left it sees the field mirrored.
@@ -35,19 +35,19 @@ class Player:
     """A player of a tournament."""
 
     name: str  # the word that names it
-    # An agent, or a function that makes a script for a side; None for the built-in player.
+    # An agent, or a function that makes a script for one side; None for the built-in player.
     decider: Agent | Callable[[int, np.random.Generator], Script] | None
-    sha256: str  # of an agent's parameters, or else of the name
+    sha256: str  # hash of an agent's parameters, or of the name if it is not an agent
 
 
 def find_players(words: Sequence[str]) -> list[Player]:
-    """Load the players, all before the first game; refuse fewer than two, and equal ones."""
+    """Load all players before the first game; refuse fewer than two players and equal ones."""
     if len(words) < 2:
         raise ConfigError(f"A tournament needs at least two players, not {len(words)}.")
     players: dict[str, Player] = {}
     for player in map(find_player, words):
         if same := players.get(player.sha256):
-            raise ConfigError(f"{same.name} and {player.name} are the same agent: leave one out.")
+            raise ConfigError(f"{same.name} and {player.name} are the same agent. Leave one out.")
         players[player.sha256] = player
     return list(players.values())
 
@@ -67,13 +67,13 @@ class Rules:
 
     seed: int = 0
     is_greedy: bool = True
-    points: int = 21  # needed to win a game, at most 21
-    frames: int = MAX_FRAMES  # after which a game ends; the cartridge gives up a little later
+    points: int = 21  # number of points that win a game, at most 21
+    frames: int = MAX_FRAMES  # frame limit of a game; the cartridge gives up a little later
 
 
 @dataclass(frozen=True)
 class Played:
-    """A finished game, with its number among those of the pair; left comes before right."""
+    """A finished game and its number among the pair's games; left comes before right."""
 
     players: tuple[str, str]
     number: int
@@ -82,13 +82,13 @@ class Played:
 
 
 def order(one: Player, other: Player, number: int) -> tuple[Player, Player]:
-    """The left and the right player: they alternate, but the built-in one is always left."""
+    """The left and the right player; they alternate, but the built-in one is always left."""
     first, second = sorted((one, other), key=lambda each: (each.decider is not None, each.sha256))
     return (second, first) if number % 2 and first.decider is not None else (first, second)
 
 
 def play(one: Player, other: Player, number: int, rules: Rules) -> Played:
-    """Play one of the games of a pair."""
+    """Play one of a pair's games."""
     left, right = order(one, other, number)
     *_, game = watch(left, right, number, rules)
     score = (game.points[LEFT], game.points[RIGHT])
@@ -96,10 +96,10 @@ def play(one: Player, other: Player, number: int, rules: Rules) -> Played:
 
 
 def watch(left: Player, right: Player, number: int, rules: Rules) -> Iterator[Duel]:
-    """Play a game, and yield it after each frame."""
+    """Play a game and yield it after each frame."""
     mode = 0 if left.decider is None else MODE  # 0 is the one-player game
     game, moves = Duel(mode, (_sticky(left), _sticky(right))), []
-    keys = [int(each.sha256[:8], 16) for each in (left, right)]  # independent of other players
+    keys = [int(each.sha256[:8], 16) for each in (left, right)]  # the other players do not matter
     for side, player in ((LEFT, left), (RIGHT, right)):
         rng = make_rng(rules.seed, "tournament", *keys, number, side)
         moves.append(_sit(player, side, rng, rules))
@@ -109,7 +109,7 @@ def watch(left: Player, right: Player, number: int, rules: Rules) -> Iterator[Du
 
 
 def _sticky(player: Player) -> float:
-    """The probability that a frame keeps the player's action: scripts never stick."""
+    """The probability that a frame keeps the player's action; 0 for scripts."""
     return player.decider.protocol.sticky if isinstance(player.decider, Agent) else 0.0
 
 

@@ -2,12 +2,12 @@
 
 The probability that player i wins a point against j is 1 / (1 + exp(θ_j − θ_i)). Points are counted
 instead of games: there are over twenty times as many, each starts anew with a serve, and a 21:19
-win is weaker evidence than 21:0. Intervals come from the likelihood of the points, widened by the
-square root of the dispersion, which is how much more games vary than independent points would.
+win is weaker evidence than 21:0. Intervals come from the likelihood of the points. They are widened
+by the square root of the dispersion: how much more games vary than independent points would.
 
 Sources: Bradley and Terry (1952); the likelihood is concave (Hunter 2004, "MM algorithms for
-generalized Bradley-Terry models"), so that Newton's method finds its maximum; the dispersion is
-that of McCullagh and Nelder (1989, section 4.5), Pearson's χ² per degree of freedom.
+generalized Bradley-Terry models"), so Newton's method finds its maximum; the dispersion is defined
+as in McCullagh and Nelder (1989, section 4.5), as Pearson's χ² per degree of freedom.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ Array = NDArray[np.float64]
 Games = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
 
 ELO = 400 / np.log(10)  # Elo points per unit of θ: a lead of 400 means ten times the odds
-PRIOR = 1.0  # points that each player has won and lost against θ = 0: keeps ratings finite
+PRIOR = 1.0  # points added as won and lost against θ = 0, to keep ratings finite
 
 _LONGEST_STEP = 1.0
-_Z = 1.959964  # standard deviations to either end of a 95 % interval
+_Z = 1.959964  # standard deviations from the mean to either end of a 95 % interval
 
 
 def fit(wins: Array, prior: float = PRIOR) -> tuple[Array, Array]:
     """The most probable θ, [n], with mean 0, and its covariance, [n, n].
 
-    They are estimated from the points won by row against column. Without a prior, all players must
-    be connected by wins and losses.
+    `wins` has the points that the row won against the column. Without a prior, all players must be
+    connected by wins and losses.
 
     >>> np.round(fit(np.array([[0.0, 3.0], [1.0, 0.0]]), prior=0)[0] * 2, 6).tolist()
     [1.098612, -1.098612]

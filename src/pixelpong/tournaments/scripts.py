@@ -1,14 +1,14 @@
-"""Scripted players of either side, to measure agents against.
+"""Scripted players for either side, to measure agents against.
 
     perfect      sees the ball at once and follows it
     person       sees it after 200 ms and misjudges its row, like a human player
     predictor    computes where the ball will arrive, including its bounces off the walls
 
-They read the ball's column and row, which the picture shows, from the console's memory. They move
-in every frame, never stick, and bring the paddle to a row as a mouse does (`Duel.steer`).
-Each time the ball turns back, and at each serve, they choose another part of the paddle, so that no
-rally repeats for ever. While the ball flies away from them they go to the middle. No agent is
-trained against them.
+They read the ball's column and row, which are also visible in the picture, from the console's
+memory. They move in every frame, have no sticky actions, and steer the paddle to a row like a mouse
+(`Duel.steer`). At each serve and each time the ball turns back, they choose another part of the
+paddle, so that no rally repeats for ever. While the ball flies away from them, they return to the
+middle. No agent is trained against them.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _BALL_COLUMN = 49  # address of the ball's column in memory
 _COLUMN_0, _ROW_0 = 49, 14  # the values in memory for column 0 and row 0 of the frame
 _HALF_BALL = 2
 _HIGHEST, _ROWS = 31.5, 160.0  # the ball's highest row, and the range of rows below it
-_HIT_COLUMNS = (19, 139)  # of the ball when a paddle hits it, left and right
+_HIT_COLUMNS = (19, 139)  # the ball's column when the left or the right paddle hits it
 _MIDDLE = (FIRST_ROW + LAST_ROW) / 2
 
 
 class Script:
-    """A scripted player at one side of a game."""
+    """A scripted player on one side of a game."""
 
     def __init__(
         self,
@@ -43,12 +43,12 @@ class Script:
         noise: float = 4.0,
         foresees: bool = False,
     ) -> None:
-        """Play the side LEFT or RIGHT; `rng` draws the part of the paddle that hits.
+        """Play the side LEFT or RIGHT; `rng` chooses the part of the paddle that hits the ball.
 
         Args:
-            delay: frames after which it sees the ball.
-            noise: maximum rows from the paddle's middle to the ball; with up to 10 it still hits.
-            foresees: aim where the ball will arrive instead of where it is.
+            delay: number of frames after which it sees the ball.
+            noise: most rows between the paddle's middle and the ball; up to 10, it still hits.
+            foresees: whether it aims at the row where the ball will arrive.
         """
         self._side, self._rng, self._noise, self._foresees = side, rng, noise, foresees
         nothing: list[tuple[int, int] | None] = [None] * (delay + 2)
@@ -73,7 +73,7 @@ class Script:
         return game.steer(row, self._side)
 
     def _foresee(self, column: int, row: int, down: int) -> float:
-        """The first row of the ball when it arrives."""
+        """The ball's first row when it arrives."""
         frames = max((_HIT_COLUMNS[self._side] - column) / self._along, 0.0)
         way = (row + down * frames - _HIGHEST) % (2 * _ROWS)
         return _HIGHEST + min(way, 2 * _ROWS - way)
@@ -81,7 +81,7 @@ class Script:
 
 SCRIPTS: dict[str, Callable[[int, np.random.Generator], Script]] = {
     "perfect": Script,
-    # With the delay alone it would lose to everybody: its paddle would be where the ball was.
+    # With only the delay, the paddle would be where the ball was, and it would always lose.
     "person": functools.partial(Script, delay=12, noise=10.0),
     "predictor": functools.partial(Script, noise=6.0, foresees=True),
 }
@@ -89,6 +89,6 @@ SCRIPTS: dict[str, Callable[[int, np.random.Generator], Script]] = {
 
 
 def find_ball(game: Duel) -> tuple[int, int] | None:
-    """Return column and first row of the ball in the frame; None while it is out of play."""
+    """Return the ball's column and first row in the frame; None while it is out of play."""
     column, row = int(game.memory[_BALL_COLUMN]), int(game.memory[BALL_ROW])
     return (column - _COLUMN_0, row - _ROW_0) if row else None

@@ -1,7 +1,7 @@
-"""A tournament: all games of all pairs, in several processes, and their results.
+"""A tournament: all games of all pairs, played in several processes, and the results.
 
 Both players decide in every frame, in Python, where threads would wait for each other. So a pool of
-processes plays. A game is a pure function, so the number of processes changes no result.
+processes plays. A game is a pure function, so the number of processes does not affect the results.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def play_tournament(
 def summarize(
     players: Sequence[Player], played: Sequence[Played], rounds: int, rules: Rules
 ) -> dict[str, Any]:
-    """Summarise at least one game: players by rank, the matrix of returns, all games."""
+    """Summarise at least one game: the players by rank, the matrix of returns, and all games."""
     indices = {player.name: index for index, player in enumerate(players)}
     played = sorted(played, key=lambda game: (game.number, game.players))
     points: dict[tuple[int, int], list[tuple[int, int]]] = {}

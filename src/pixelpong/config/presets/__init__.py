@@ -11,7 +11,7 @@ from typing import Any
 from pixelpong.config import OPTIONS, Config, require_used
 from pixelpong.errors import ConfigError, refusing
 
-FILE_LIMIT = 1 << 16  # bytes of a file; all options together take about 2,000
+FILE_LIMIT = 1 << 16  # size limit of a file in bytes; all options together take about 2,000
 
 
 def preset_names() -> list[str]:
@@ -34,7 +34,7 @@ def load_preset(name: str) -> Config:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The options in a TOML file, flat; names and values are not checked."""
+    """The options in a TOML file as a flat dict; names and values are not checked."""
     with refusing(f"cannot read {path}", ConfigError, "check its name"), path.open("rb") as file:
         content = file.read(FILE_LIMIT + 1)
     advice = "a TOML file has lines like `batch_size = 10`"
@@ -52,8 +52,8 @@ def combine(
 ) -> Config:
     """Combine a preset, a file and given options; later ones override earlier ones.
 
-    Without a `preset`, the file's is used, or else the default. The file's `content` and the
-    `given` options are still unchecked; `origins` names these two in errors.
+    Without a `preset`, the file's preset is used, or else the default. The file's `content` and the
+    `given` options are not checked yet; `origins` names the two in errors.
     """
     if not isinstance(preset, Config):
         preset = load_preset(preset or content.get("preset", Config.preset))

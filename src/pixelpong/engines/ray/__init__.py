@@ -1,6 +1,6 @@
-"""The Ray engine: one actor per node, which plays in threads; or plain tasks, one per core.
+"""The Ray engine: one actor per node that plays in threads, or plain tasks, one per core.
 
-The parameters are put into the object store once per run and travel once to each node. A run is cut
+The parameters are put into the object store once per run and sent once to each node. A run is cut
 into chunks of consecutive items, and its results are used in the order of the items. If an actor or
 a task dies or is late, another one replaces it and plays its chunk again. So nodes may join and
 leave during a run.
@@ -18,8 +18,8 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-# Two settings that Ray reads when it is first imported. With the first, a local Ray listens only at
-# the loopback address, as it does by default on desktop systems. With the second, Ray does not
+# Ray reads these two settings when it is first imported. With the first, a local Ray listens only
+# on the loopback address, as it does by default on desktop systems. With the second, Ray does not
 # print a page of advice for every lost worker, nor for more workers than it expects.
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 os.environ.setdefault(
@@ -39,19 +39,19 @@ from pixelpong.engines.ray.connection import connected, in_one_line
 from pixelpong.errors import Interrupted, PixelpongError, WorkerError, number_of, on_one_line, warn
 from pixelpong.machine import collect_versions, describe_machine
 
-MAX_LOSSES = 3  # losses of a chunk after which the run fails
-MAX_CHUNK = 64  # items per worker in a chunk; a lost actor loses a chunk
-START_SECONDS = 180.0  # limit for processes to start; and extra time for a slot's first chunk
-ROOM_SECONDS = 25.0  # limit for a free CPU, or for a start that does not fail
+MAX_LOSSES = 3  # the run fails after this many losses of a chunk
+MAX_CHUNK = 64  # most items per worker in a chunk; a lost actor loses a chunk
+START_SECONDS = 180.0  # time limit for processes to start, and extra time for a first chunk
+ROOM_SECONDS = 25.0  # time limit for a free CPU or for a start that does not fail
 SETTLE_SECONDS = 5.0  # time until Ray certainly knows which CPUs of a node are in use
-GROW_SECONDS = 1.0  # time between checks whether the cluster has grown
+GROW_SECONDS = 1.0  # time between checks for new nodes
 POLL_SECONDS = 0.1  # time between checks for a requested stop
 
 WHEN_LOST = "the last complete update is saved; continue with 'pixelpong resume RUN'"
 
 
 _Actor = ray.remote(Actor)
-# Spread, so that many nodes share the memory traffic of the workers.
+# Tasks are spread, so that many nodes share the memory traffic of the workers.
 _task = ray.remote(num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")(play_in_task)
 
 
@@ -60,14 +60,14 @@ class _Run:
     """The items of one run, waiting and done."""
 
     items: Sequence[Any]
-    params: Any  # Ray's reference to them
-    waiting: list[int]  # indices of items that no slot plays, ascending
-    # Chunks that are done, with their results (fewer if they were combined), by the first item.
+    params: Any  # Ray's reference to the parameters
+    waiting: list[int]  # ascending indices of the items that no slot plays
+    # The finished chunks with their results, by first item; combined results are fewer than items.
     done: dict[int, tuple[range, list[Any]]] = field(default_factory=dict)
-    losses: Counter[int] = field(default_factory=Counter)  # losses of a chunk, by its first item
+    losses: Counter[int] = field(default_factory=Counter)  # losses of each chunk, by first item
 
     def take_chunk(self, most: int) -> range:
-        """Take the next waiting items, as many as are consecutive, but not more than `most`."""
+        """Take the next waiting items that are consecutive, `most` of them at most."""
         start = self.waiting[0]
         length = 1
         while length < min(most, len(self.waiting)) and self.waiting[length] == start + length:
@@ -84,11 +84,11 @@ class _Slot:
     requested_at: float  # time on the monotonic clock
     node: str = ""  # id of an actor's node
     actor: Any = None
-    pid: int | None = None  # process of its last answer; None before the first one
+    pid: int | None = None  # process id in its last answer; None before the first answer
     has_played: bool = False  # whether its workers have been made
-    ref: Any = None  # Ray's reference to the answer of the current call; None if it is idle
-    run: _Run | None = None  # the run of that call
-    chunk: range = range(0)  # its items; the first call has none
+    ref: Any = None  # Ray's reference to the answer of the current call; None if the slot is idle
+    run: _Run | None = None  # the run that the current call belongs to
+    chunk: range = range(0)  # the items of the current call; the first call has none
     deadline: float = math.inf
 
     @property
@@ -97,7 +97,7 @@ class _Slot:
         return self.pid is not None
 
     def end(self) -> None:
-        """Kill it, whatever it is doing."""
+        """Kill its process, whatever it is doing."""
         with contextlib.suppress(exceptions.RayError, ValueError):
             if self.actor is None:
                 ray.cancel(self.ref, force=True)
@@ -106,7 +106,7 @@ class _Slot:
 
 
 class RayEngine(Engine):
-    """Plays items in Ray's workers, one per core of the whole cluster, or as many as configured."""
+    """Plays items in Ray's workers, by default one per core of the whole cluster."""
 
     def __init__(
         self,
@@ -115,20 +115,20 @@ class RayEngine(Engine):
         should_stop: Callable[[], bool] = never,
         combine: Combine | None = None,
     ) -> None:
-        """Connect. The workers are made when they first play."""
+        """Connect to the cluster; the workers are made when they first play."""
         self._config, self._should_stop = config, should_stop
         self._recipe: Any = pickle.dumps((collect_versions(), pickle.dumps((make_worker, combine))))
         self._processor = describe_machine()["processor"]
-        self._free: dict[str, tuple[int, float]] = {}  # free CPUs of a node, and since when
-        self._other_hosts = set[str]()  # hosts with another processor
+        self._free: dict[str, tuple[int, float]] = {}  # free CPUs of each node, and since when
+        self._other_hosts = set[str]()  # hosts with a different processor
         self._slots: list[_Slot] = []
-        self._next_growth = 0.0  # time of the next check whether the cluster has grown
-        self._failure = ""  # reason of the last loss, while no slot is ready
-        self._waits_for, self._waits_since = "", 0.0  # for what, while no slot is ready
+        self._next_growth = 0.0  # time of the next check for new nodes
+        self._failure = ""  # reason for the last loss, while no slot is ready
+        self._waits_for, self._waits_since = "", 0.0  # what it waits for while no slot is ready
         self._exit = contextlib.ExitStack()
         connection = connected(config.ray_address, config.workers, WHEN_LOST)
         self._cluster = self._exit.enter_context(connection)
-        if config.ray_mode == "tasks":  # each call sends the recipe, which may hold an opponent
+        if config.ray_mode == "tasks":  # each call sends the recipe, which may contain an opponent
             self._recipe = ray.put(self._recipe)
 
     @property
@@ -168,7 +168,7 @@ class RayEngine(Engine):
         self._exit.close()
 
     def _add_workers(self) -> None:
-        """Request the workers that are missing, as nodes may have joined or left."""
+        """Request missing workers, because nodes may have joined or left."""
         now = time.monotonic()
         if now < self._next_growth:
             return
@@ -177,8 +177,8 @@ class RayEngine(Engine):
         self._drop_unplaced(nodes, now)
         missing = self._config.workers or sum(node.cpus for node in nodes)
         missing -= sum(slot.size for slot in self._slots)
-        # Slots that are requested but not ready may be counted twice for a second, because Ray
-        # learns late which CPUs are free. The rest is then used a little later.
+        # Ray learns late which CPUs are free, so slots that are requested but not ready may be
+        # counted twice for a second. The remaining CPUs are then used a little later.
         requested = Counter[str]()
         for slot in self._slots:
             requested[slot.node] += 0 if slot.is_ready else slot.size
@@ -194,7 +194,7 @@ class RayEngine(Engine):
     def _make_actors(
         self, nodes: Sequence[Node], requested: Counter[str], missing: int
     ) -> list[_Slot]:
-        """An actor on each node that has free CPUs; other jobs may use the rest of the node."""
+        """Make an actor on each node with free CPUs; other jobs may use the rest of the node."""
         new = []
         for node in nodes:
             free = node.free - requested[node.name]
@@ -218,7 +218,7 @@ class RayEngine(Engine):
         return free == before and now - since > SETTLE_SECONDS
 
     def _drop_unplaced(self, nodes: Sequence[Node], now: float) -> None:
-        """End actors that found no room after all, because another job was faster."""
+        """End actors that could not be placed because another job was faster."""
         used = {node.name: node.cpus - node.free for node in nodes}
         requested = Counter[str]()
         for slot in self._slots:
@@ -240,7 +240,7 @@ class RayEngine(Engine):
             slot.ref = slot.actor.play_chunk.remote(params, pickled)
 
     def _dispatch(self, run: _Run) -> None:
-        """Give each idle slot a chunk: a quarter of its share, or all if there is no other slot."""
+        """Give each idle slot a chunk: a quarter of its share, or all if there is only one slot."""
         workers = sum(slot.size for slot in self._slots)
         parts = 4 if len(self._slots) > 1 else 1
         for slot in self._slots:
@@ -253,7 +253,7 @@ class RayEngine(Engine):
                 self._send(slot, run.params, [run.items[index] for index in slot.chunk])
 
     def _poll(self, run: _Run) -> None:
-        """Collect the next answers, or wait a moment; drop slots that failed or are late."""
+        """Collect the next answers or wait a moment; drop slots that failed or are late."""
         pending = {slot.ref: slot for slot in self._slots if slot.ref is not None}
         if not pending:  # workers will be requested again soon
             time.sleep(POLL_SECONDS)
@@ -269,10 +269,10 @@ class RayEngine(Engine):
             self._limit_wait(now)
 
     def _wait(self, refs: list[Any]) -> list[Any]:
-        """Wait a moment; return the references that are answered."""
+        """Wait a moment, and return the references that have answers."""
         try:
             return ray.wait(refs, timeout=POLL_SECONDS)[0]
-        except OSError:  # "broken pipe": the Ray of this machine has just gone
+        except OSError:  # "broken pipe", because Ray on this machine has just died
             self._cluster.check()
             raise
 
@@ -324,14 +324,14 @@ class RayEngine(Engine):
         slot.ref, slot.deadline = None, math.inf
 
     def _compare_processors(self, process: Process) -> None:
-        """Warn once about each host with another processor than the driver's."""
+        """Warn once about each host whose processor differs from the driver's."""
         if process.processor != self._processor and process.host not in self._other_hosts:
             self._other_hosts.add(process.host)
             reason = "differs from the driver's: the last bits of results may differ too"
             warn(on_one_line(f"the processor of {process.host} {reason}"))
 
     def _drop(self, run: _Run, slot: _Slot, reason: str) -> None:
-        """End a slot, return its chunk to the front, and request another slot at once."""
+        """End a slot, put its chunk back at the front, and request another slot at once."""
         self._slots.remove(slot)
         slot.end()
         self._failure = reason

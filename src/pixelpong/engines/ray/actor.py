@@ -1,4 +1,4 @@
-"""What runs in Ray's processes: chunks of items, played in threads."""
+"""The code in Ray's processes, which play chunks of items in threads."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pixelpong.engines.ray.connection import require_versions
 from pixelpong.engines.threads import ThreadEngine
 from pixelpong.machine import describe_machine
 
-_LARGE = 2**16  # bytes of an array that is sent without a copy in a pickle
+_LARGE = 2**16  # arrays of at least this many bytes are sent without a copy in a pickle
 
 
 class Actor:
     """Plays chunks of items in threads, in a Ray process."""
 
     def __init__(self, recipe: bytes, size: int) -> None:
-        """Keep the pickled `recipe`: the driver's versions, and how to make a worker."""
+        """Keep the pickled `recipe`: the driver's versions and the function that makes workers."""
         self._recipe, self._size = recipe, size
 
     @functools.cached_property
@@ -68,10 +68,10 @@ def _describe_process() -> Process:
     return Process(os.getpid(), socket.gethostname(), describe_machine()["processor"])
 
 
-# In a process that runs tasks: an actor with one thread, kept so that its worker is made only once.
+# A process that runs tasks keeps an actor with one thread, so that it makes its worker only once.
 actor_of_process = functools.lru_cache(maxsize=1)(functools.partial(Actor, size=1))
 
 
 def play_in_task(recipe: bytes, params: Any, items: bytes) -> list[Any]:
-    """Play as `Actor.play_chunk` does, in whichever process Ray chooses."""
+    """Play like `Actor.play_chunk`, in any process that Ray chooses."""
     return actor_of_process(recipe).play_chunk(params, items)

@@ -1,8 +1,9 @@
-"""The cluster that this process is connected to: its nodes, and whether it is lost.
+"""The cluster that this process is connected to: its nodes, and checks that it still exists.
 
-If the head is lost, Ray's core ends this process after 10 to 60 seconds; if the Ray of this machine
-is lost, at the next call that needs it. Neither leaves time to save anything. So a connection to
-each is held open: the system closes it at once when the process at its other end dies.
+If the head is lost, Ray's core ends this process after 10 to 60 seconds. If Ray on this machine is
+lost, it ends this process at the next call that needs it. Neither leaves time to save anything. So
+this module holds a connection to each of them open; when the process at the other end dies, the
+system closes the connection at once.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from ray.autoscaler.v2.sdk import get_cluster_status
 from pixelpong.engines.address import connect, is_closed, split_address
 from pixelpong.errors import WorkerError
 
-LOST_TRIES = 15  # failed tries until a head elsewhere is lost; a network may break for a while
-TRY_SECONDS = 1.0  # time between two tries, and the limit of each
+LOST_TRIES = 15  # failed tries until a remote head counts as lost; networks may fail for a while
+TRY_SECONDS = 1.0  # time between two tries, and time limit of each
 
 
 class Node(NamedTuple):
@@ -28,14 +29,14 @@ class Node(NamedTuple):
 
     name: str
     cpus: int
-    free: int  # CPUs that were free about a second ago
+    free: int  # number of CPUs that were free about a second ago
 
 
 class Cluster:
     """The connected cluster."""
 
     def __init__(self, advice: str) -> None:
-        """Connect to its head and to the Ray of this machine.
+        """Connect to its head and to Ray on this machine.
 
         `advice` is part of the error if the cluster is lost.
         """
@@ -58,10 +59,10 @@ class Cluster:
                 raise WorkerError(f"{problem}; {self._advice}")
 
     def wait_until_sure(self) -> None:
-        """Wait until the Ray of this machine answers; raise a `WorkerError` if the cluster is lost.
+        """Wait until Ray on this machine answers; raise a `WorkerError` if the cluster is lost.
 
-        While its process dies, its connections are still open for a few milliseconds, and a call
-        that needs it would end this process too.
+        While Ray's process dies, its connections stay open for a few milliseconds, and a call that
+        needs it would end this process too.
         """
         self._raylet.renew()
         while not self._raylet.is_open:
@@ -69,7 +70,7 @@ class Cluster:
             time.sleep(TRY_SECONDS / 10)
 
     def nodes(self) -> list[Node]:
-        """The living nodes; if the head does not answer at the moment, the last known ones."""
+        """The living nodes, or the last known ones if the head does not answer at the moment."""
         self._head.renew()
         self.check()
         if self._head.is_open:
@@ -83,7 +84,7 @@ class Cluster:
         self._raylet.close()
 
     def _ask(self) -> list[Node]:
-        status = get_cluster_status(self._address)  # `ray.nodes` does not know which CPUs are free
+        status = get_cluster_status(self._address)  # `ray.nodes` does not tell which CPUs are free
         nodes = []
         for node in (*status.active_nodes, *status.idle_nodes):
             cpus, free = node.total_resources(), node.available_resources()
@@ -106,13 +107,13 @@ class _Link:
         return self._socket is not None
 
     def is_lost(self) -> bool:
-        """Whether the other end is gone for good; connects again if the connection was closed."""
+        """Whether the other end is gone for good; reconnects if the connection was closed."""
         if self._socket is None or is_closed(self._socket):
             self._connect()
         return self._failures >= LOST_TRIES
 
     def renew(self) -> None:
-        """Connect again, because a machine that loses power closes nothing."""
+        """Connect again, because a machine that loses power does not close its connections."""
         self._connect()
 
     def close(self) -> None:

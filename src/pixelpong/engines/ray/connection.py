@@ -21,7 +21,7 @@ from pixelpong.engines.ray.cluster import Cluster
 from pixelpong.errors import WorkerError
 from pixelpong.machine import collect_versions, count_cores
 
-STORE_BYTES = 256 * 2**20  # object store of a local Ray: the parameters of several updates
+STORE_BYTES = 256 * 2**20  # object store of a local Ray; it holds parameters of several updates
 _FOLDER = "pixelpong-ray"
 
 
@@ -32,8 +32,8 @@ def connected(
     """Connect to a cluster, or start a local one and end it afterwards.
 
     The address is ``"auto"`` or ``"HOST:PORT"``. Without one here or in the variable RAY_ADDRESS, a
-    local Ray is started, with `num_workers` cores or all. If the process is already connected, the
-    connection stays. `when_lost` is the advice if the cluster is lost later.
+    local Ray is started, with `num_workers` cores or all of them. If the process is already
+    connected, the connection stays. `when_lost` is the advice if the cluster is lost later.
     """
     if ray.is_initialized():  # in a notebook, or in a program that uses Ray itself
         with contextlib.closing(Cluster(when_lost)) as cluster:
@@ -41,7 +41,7 @@ def connected(
         return
     address = find_cluster(address)
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    handler = signal.getsignal(signal.SIGTERM)  # Ray replaces it
+    handler = signal.getsignal(signal.SIGTERM)  # saved because Ray replaces it
     with contextlib.ExitStack() as stack, contextlib.ExitStack() as during_start:
         if address == LOCAL:
             options |= {"num_cpus": num_workers or count_cores(), "include_dashboard": False}
@@ -56,7 +56,7 @@ def connected(
 
 
 def _init(address: str, options: dict[str, Any]) -> None:
-    """Connect; start a local Ray once more if it was too slow, as on a busy machine."""
+    """Connect; if a local Ray starts too slowly, as on a busy machine, try once more."""
     failure = f"cannot connect to a Ray cluster at {address}"
     advice = "check it with 'ray status' on its head node"
     if address == LOCAL:
@@ -74,7 +74,7 @@ def _init(address: str, options: dict[str, Any]) -> None:
 
 @contextlib.contextmanager
 def local_folder() -> Iterator[Path]:
-    """Make a folder for the files of a local Ray; afterwards remove it, and earlier leftovers."""
+    """Make a folder for a local Ray's files; afterwards remove it and earlier leftovers."""
     parent = Path(tempfile.gettempdir())
     if len(str(parent)) > 20:  # a socket's path may have 107 characters, and Ray adds 70
         parent = Path("/tmp")
@@ -91,7 +91,7 @@ def local_folder() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def kept_local(folder: Path) -> Iterator[None]:
-    """Context manager in which Ray starts with its files in `folder` and without outside network.
+    """Context manager in which Ray starts with its files in `folder` and no outside network.
 
     Ray's process for usage statistics starts even if these are switched off, and then asks the
     network which cloud it is in. A nonexistent proxy keeps these requests on this machine.
@@ -103,8 +103,8 @@ def kept_local(folder: Path) -> Iterator[None]:
         "RAY_USAGE_STATS_ENABLED": "0",
         # If the driver is killed during the start, Ray's helpers search for it this long.
         "RAY_gcs_rpc_server_reconnect_timeout_s": "10",
-        # A process that the engine ends has nothing to save: if it does not answer Ray, it is
-        # killed after this time instead of 5 s.
+        # A process that the engine ends has nothing to save. If it does not answer Ray, it is
+        # killed after this time instead of after 5 s.
         "RAY_kill_worker_timeout_milliseconds": "1000",
         # Arguments and results up to this size are sent with the call, which takes half the time
         # of the object store.
@@ -123,7 +123,7 @@ def kept_local(folder: Path) -> Iterator[None]:
 
 
 def require_versions(versions: dict[str, str]) -> None:
-    """In a Ray process: raise a `WorkerError` if its versions differ from the driver's."""
+    """Raise a `WorkerError` if this Ray process and the driver have different versions."""
     installed = collect_versions()
     different = [name for name in versions if installed.get(name) != versions[name]]
     if different:

@@ -1,4 +1,4 @@
-"""Runs trained on Ray: each is a task with some cores, and the cluster runs as many as fit.
+"""Runs trained on Ray as tasks with a number of cores each, as many at once as fit.
 
 If a task's process or node dies, Ray itself starts it again (``max_retries``).
 """
@@ -57,7 +57,7 @@ class RayTrainer:
         return self._task.remote(collect_versions(), self._resume, run.absolute(), self._cores)
 
     def find_error(self, ref: Any) -> str | None:
-        """The error that ended training, "" if there was none; None while it runs."""
+        """The error that ended training; "" if there was none, None while it runs."""
         self._cluster.check()
         if not ray.wait([ref], timeout=0)[0]:
             return None
@@ -71,13 +71,13 @@ class RayTrainer:
         return ""
 
     def stop(self, ref: Any, *, force: bool) -> None:
-        """Raise SIGINT in the task, or with `force` kill it."""
+        """Raise SIGINT in the task, or kill the task if `force` is set."""
         with contextlib.suppress(exceptions.RayError, ValueError):
             ray.cancel(ref, force=force)
 
 
 def _perform(versions: dict[str, str], resume: Resume, run: Path, cores: int) -> None:
-    """In a Ray process: train, unless its versions differ from the driver's."""
+    """Train in a Ray process, unless its versions differ from the driver's."""
     require_versions(versions)
     if not run.is_dir():
         what = f"The node {socket.gethostname()} does not see {run}"

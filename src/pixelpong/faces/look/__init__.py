@@ -1,1 +1,1 @@
-"""One picture of what an agent sees and decides: as a film, and packed for the page's viewer."""
+"""What an agent sees and decides, as a film and as data for the page's viewer."""

@@ -2,10 +2,10 @@
 
     pixelpong record RUN --overlay --out film.mp4
 
-A GIF shows the emulator's pixels exactly, an MP4 as closely as H.264 can. There is a film frame for
-each decision of the agent, at the game's own speed; if video players cannot show that many per
-second, only every second (third …) frame is used. The last frame is shown for a second. PyAV
-encodes a film in memory: about 5 MB for a thousand steps with the overlay.
+A GIF has the emulator's exact pixels; an MP4 is as close as H.264 can be. There is one film frame
+for each decision of the agent, at the game's own speed. If video players cannot display that many
+per second, only every second (third …) frame is used. The last frame stays for a second. PyAV
+encodes a film in memory, about 5 MB for a thousand steps with the overlay.
 
 All pictures use one palette, the console's 128 colours and some for the overlay, so that a GIF can
 store them all. Nothing depends on colour alone: the chosen action has a mark, and each state of a
@@ -40,25 +40,26 @@ from pixelpong.run.words import signed
 
 Picture = Any  # a `PIL.Image.Image` of palette indices; Pillow is an extra
 
-MAX_RATE = 50  # film frames a second: browsers show a shorter frame of a GIF for 100 ms
-# By the file's ending: codec and pixel format, both known to every player.
+MAX_RATE = 50  # film frames per second; browsers display shorter frames of a GIF for 100 ms
+# The codec and pixel format for each ending; every player knows them.
 _CODECS = {".mp4": ("libx264", "yuv420p"), ".gif": ("gif", "pal8")}
 _H264 = {
-    # No frames that refer to later ones: the film starts at 0 in every player.
+    # No frame refers to a later one, so the film starts at 0 in every player.
     "preset": "superfast", "crf": "18", "bf": "0", "g": "75",
-    # Features for films of real scenes, which would take a quarter of the time here.
+    # Without these features for films of real scenes, which would take a quarter of the time.
     "x264-params": "aq-mode=0:subme=0:weightp=0:scenecut=0",
     # libav's default conversion of colours.
     "colorspace": "smpte170m", "color_primaries": "smpte170m", "color_trc": "smpte170m",
     "color_range": "tv",
 }  # fmt: skip
 
-# Palette indices.
+# These are palette indices.
 PAPER = 128  # the overlay's background; the console's colours come before it
-INK = PAPER + 15  # the colour of text, which is smoothed with the shades between
+INK = PAPER + 15  # the colour of text, which is smoothed with the shades in between
 _BAR, _LINE, _DIM = PAPER + 2, PAPER + 5, PAPER + 11
-# Stamp n has the colour INK + n. The stamps are the states of a pixel, then what moved the decision
-# up, from half to full colour, then what moved it down, from full to half colour.
+# Stamp n has the colour INK + n. The first stamps are for the states of a pixel. Then come those
+# for pixels that moved the decision up, from half to full colour, and down, from full to half
+# colour.
 _LEVELS = 4
 _UP, _DOWN = VANISHED + _LEVELS, VANISHED + _LEVELS + 1  # stamps in full colour
 ACTION_INDICES = {UP: INK + _UP, DOWN: INK + _DOWN, STAY: INK + _DOWN + _LEVELS}
@@ -76,19 +77,19 @@ def make_film(
     agent: Agent,
     play: Callable[..., Iterator[Moment]],  # `play_game` of the agent, with a seed and an index
     title: str,
-    path: Path,  # its ending chooses the format; an existing file is replaced
+    path: Path,  # the ending chooses the format; an existing file is replaced
     *,
     has_overlay: bool,
     scale: int,  # pixels of the film per pixel of the game; with the overlay at least 2
-    speed: float,  # 1 is the game's own
+    speed: float,  # 1 is the game's own speed
     seconds: float | None,  # length of the film; None for the whole game
 ) -> dict[str, Any]:
-    """Play a game and write it as a film; return the report, as JSON."""
+    """Play a game and write it as a film; return the report as JSON."""
     if path.suffix.lower() not in _CODECS:
         raise ConfigError(f"The name of a film must end in .mp4 or .gif, not {path.name}.")
     require("Films need", "av", "PIL", extra="video")
     steps_shown = Fraction(speed).limit_denominator(100) * steps_per_second(agent.protocol)
-    every = math.ceil(steps_shown / MAX_RATE)  # steps per film frame
+    every = math.ceil(steps_shown / MAX_RATE)  # number of steps per film frame
     rate = steps_shown / every  # film frames per second
     draw = functools.partial(draw_game, scale=scale)
     if has_overlay:
@@ -112,7 +113,7 @@ def make_film(
 
 
 def _choose(moments: Iterable[Moment], every: int, last_frames: int) -> Iterator[Moment]:
-    """The moment of each film frame; the one after the end is repeated `last_frames` times."""
+    """The moment for each film frame; the moment after the end is repeated `last_frames` times."""
     for moment in moments:
         if moment.action is None:
             yield from itertools.repeat(moment, last_frames)
@@ -126,23 +127,23 @@ class _Film(NamedTuple):
     num_frames: int
     width: int
     height: int
-    last: Moment  # of the last frame
+    last: Moment  # the moment of the last frame
 
 
 def _write(
     path: Path, moments: Iterable[Moment], draw: Callable[[Moment], Picture], rate: Fraction
 ) -> _Film:
-    """Draw and write a film, with a frame for each of the moments."""
+    """Draw and write a film with one frame for each moment."""
     import av
 
     buffer, ending, palette = io.BytesIO(), path.suffix.lower(), np.zeros((256, 4), np.uint8)
-    colours = list_colours()  # fewer than 256: the last one is transparent, as GIF needs it
+    colours = list_colours()  # fewer than 256; the last one is transparent, which GIF needs
     palette[: len(colours)] = np.insert(colours, 0, 255, axis=1)
     with av.open(
         buffer,
         "w",
         format=ending[1:],
-        options={"movflags": "+faststart"} if ending == ".mp4" else {},  # it plays while it loads
+        options={"movflags": "+faststart"} if ending == ".mp4" else {},  # plays while it loads
         io_open=lambda *_: io.BytesIO(buffer.getvalue()),  # to move the index to the front
     ) as container:
         codec, pixel_format = _CODECS[ending]
@@ -162,7 +163,7 @@ def _write(
 
 
 def list_colours() -> NDArray[np.uint8]:
-    """The palette: [K, 3], red, green and blue."""
+    """The palette, [K, 3], as red, green and blue."""
 
     def read(colour: str) -> NDArray[np.float64]:
         return np.array([*bytes.fromhex(colour[1:])], np.float64)
@@ -178,7 +179,7 @@ def list_colours() -> NDArray[np.uint8]:
 
 
 def make_stamps(unit: int) -> NDArray[np.uint8]:
-    """The stamps by number, as palette indices: [stamps, unit, unit].
+    """The stamps by number as palette indices, [stamps, unit, unit].
 
     full square   appeared      moved the decision towards up
     stripe        stayed
@@ -201,7 +202,7 @@ def draw_game(moment: Moment, scale: int) -> Picture:
 
 
 def draw_overlay(moment: Moment, agent: Agent, title: str, scale: int) -> Picture:
-    """The game with a title above it and, to its right, what the agent sees and decides."""
+    """The game, with a title above it and the agent's view and decision to its right."""
     seen, sheet = moment.explanation, _Sheet(scale)
     assert seen is not None
     sheet.paste(draw_game(moment, scale), 0, TITLE)
@@ -240,11 +241,11 @@ def draw_overlay(moment: Moment, agent: Agent, title: str, scale: int) -> Pictur
 
 
 class _Bar(NamedTuple):
-    """A bar of the overlay; its ends are shares of the full width."""
+    """A bar in the overlay; its ends are shares of the full width."""
 
     name: str
     number: str
-    slot: int  # palette index of its colour
+    slot: int  # the palette index of its colour
     start: float
     end: float
     is_chosen: bool = False
@@ -264,7 +265,7 @@ def _list_bars(agent: Agent, seen: Explanation, chosen: int | None) -> list[_Bar
 
 
 class _Sheet:
-    """A picture to draw on; lengths are in units of `scale` pixels."""
+    """A picture to draw on; all lengths are in units of `scale` pixels."""
 
     def __init__(self, scale: int) -> None:
         from PIL import Image, ImageDraw
@@ -276,17 +277,17 @@ class _Sheet:
         return round(x * self._scale), round(y * self._scale)
 
     def paste(self, picture: Picture, x: float, y: float) -> None:
-        """Put a picture here."""
+        """Paste a picture at this position."""
         self.picture.paste(picture, self._at(x, y))
 
     def write(
         self, text: str, x: float, y: float, size: int = 7, slot: int = INK, anchor: str = "la"
     ) -> None:
-        """Write a line, in a size and a colour of the palette."""
+        """Write a line of text in a size and a colour of the palette."""
         self._pen.text(self._at(x, y), text, slot, _load_font(size * self._scale), anchor)
 
     def write_title(self, text: str) -> None:
-        """Write a line above the game, smaller if it is long."""
+        """Write a line of text above the game, smaller if it is long."""
         size, width = 8, 332 * self._scale
         while size > 4 and _load_font(size * self._scale).getlength(text) > width:
             size -= 1

@@ -1,20 +1,19 @@
-"""A reel: everything the viewer needs to show an agent's game, as one JSON object.
+"""A reel, which is one JSON object with everything that the viewer needs for an agent's game.
 
-Pictures are encoded as differences, which are few: for each step the number of pixels that changed
-(uint16), then their indices (uint16), then their new values (uint8), all little-endian; the first
-picture is compared with zeros. The result is compressed with zlib (``deflate`` in a browser) and
-encoded in base64.
+Pictures are encoded as differences, because few pixels change: for each step the number of changed
+pixels (uint16), then their indices (uint16), then their new values (uint8), all little-endian. The
+first picture is compared with zeros. The result is compressed with zlib (``deflate`` in a browser)
+and encoded in base64.
 
     screen    [210, 160] palette indices
     field     [80, 80] the state of a pixel: 0 off, 1 stayed, 2 appeared, 3 vanished
     saliency  [80, 80] what a pixel adds to logit(UP) − logit(DOWN), in 127ths of the largest
-              one of that step, as int8 (a uint8 above 127 is negative)
+              value at that step, as int8 (a uint8 above 127 is negative)
 
-``expectations`` contains, for each step at which the ball is about to reach the paddle, what the
-agent would do and what value it would expect with its paddle at each other height. The paddle is
-drawn at that height in the frame and the previous one, and the network answers: nothing is
-estimated.
-``static/viewer.js`` shows a reel.
+``expectations`` covers each step at which the ball is about to reach the paddle. It contains what
+the agent would do, and what value it would expect, with its paddle at each other height. The paddle
+is drawn at that height in the current and the previous frame, and the network answers, so nothing
+is estimated. ``static/viewer.js`` plays a reel.
 """
 
 from __future__ import annotations
@@ -36,21 +35,21 @@ from pixelpong.env.preprocess import FIELD_ROWS
 from pixelpong.faces.look.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
 from pixelpong.play.networks import Explanation, Network
 
-MAX_STEPS = 12_000  # a typical episode has a few thousand
+MAX_STEPS = 12_000  # limit on steps; a typical episode has a few thousand
 
 _COLUMNS = ("actions", "points", "probabilities", "values")
 
-BALL, BACKGROUND, PADDLE = 14, 34, 200  # palette indices of Pong while it is played
+BALL, BACKGROUND, PADDLE = 14, 34, 200  # palette indices in Pong during play
 PADDLE_ROWS, PADDLE_COLUMNS = 16, slice(140, 144)
 HEIGHTS = range(0, 144, 2)  # rows of the field for the paddle's upper edge
-ARRIVING = range(132, 140)  # columns of a ball that reaches the paddle in the next step
+ARRIVING = range(132, 140)  # the columns of a ball that reaches the paddle in the next step
 
 _ROWS_IN_PLAY = 159  # rows of the field; the row below is the border, in the ball's colour
-_SIZES = {BALL: 4 * 2, PADDLE: PADDLE_ROWS * 4}  # in pixels
+_SIZES = {BALL: 4 * 2, PADDLE: PADDLE_ROWS * 4}  # number of pixels
 
 
 def make_reel(agent: Agent, seed: int, episode: int = 0) -> dict[str, Any]:
-    """Play a greedy game of an evaluation with this seed, and explain each step."""
+    """Play a greedy game of an evaluation with this seed and explain each step."""
     network, before = agent.make_network(), None
     last: dict[str, Any] = {"screen": 0, "field": 0, "saliency": 0}
     packed = {name: bytearray() for name in last}
@@ -94,7 +93,7 @@ def make_reel(agent: Agent, seed: int, episode: int = 0) -> dict[str, Any]:
 
 
 def steps_per_second(protocol: Protocol) -> Fraction:
-    """Decisions of the agent per second, at the game's own speed."""
+    """The agent's decisions per second at the game's own speed."""
     return 60 / Fraction(sum(protocol.frame_skips), 2)
 
 
@@ -105,7 +104,7 @@ def scale_saliency(explanation: Explanation, most: int) -> NDArray[np.int8]:
 
 
 def encode_difference(last: NDArray[np.uint8] | int, picture: NDArray[np.uint8]) -> bytes:
-    """Encode what changed between two pictures: count, indices, values; see the module."""
+    """Encode the changes between two pictures as count, indices and values, see the module."""
     changed = np.flatnonzero(picture != last)
     count = np.array([len(changed)], "<u2")
     return count.tobytes() + changed.astype("<u2").tobytes() + picture.ravel()[changed].tobytes()
@@ -114,7 +113,7 @@ def encode_difference(last: NDArray[np.uint8] | int, picture: NDArray[np.uint8])
 def find(screen: NDArray[np.uint8], colour: int) -> tuple[int, int] | None:
     """Find the row in the field and the column of the ball or the paddle; None if partly hidden.
 
-    Here and below, a `screen` is palette indices [210, 160].
+    Here and below, a `screen` is an array of palette indices, [210, 160].
     """
     pixels = np.argwhere(screen[FIELD_ROWS][:_ROWS_IN_PLAY] == colour)
     if len(pixels) != _SIZES[colour]:
@@ -133,10 +132,10 @@ def place_paddle(screen: NDArray[np.uint8], height: int) -> NDArray[np.uint8]:
 
 
 def expect(network: Network, before: Moment, now: Moment) -> dict[str, Any] | None:
-    """Ask a network about every height of its paddle; its memory of the game is replaced.
+    """Ask a network about every height of its paddle, which replaces its memory of the game.
 
-    The answers, as JSON, have a row for each of `HEIGHTS`; None if the ball does not reach the
-    paddle in the next step. `before` is the moment of the previous step.
+    The answers, as JSON, have one row for each of `HEIGHTS`. The result is None if the ball does
+    not reach the paddle in the next step. `before` is the moment of the previous step.
     """
     last, ball = (find(moment.screen, BALL) for moment in (before, now))
     paddle = find(now.screen, PADDLE)

@@ -1,4 +1,4 @@
-"""The page with all runs and the games, served to a browser on this machine; it is read-only."""
+"""The read-only page with all runs and games, served to a browser on this machine."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class View:
-    """What the browser shows first, if not the list of runs."""
+    """The first view in the browser, if it is not the list of runs."""
 
     name: str  # "play" or "watch"
     path: Path | None = None  # a run, or an agent's file; None for the agents in the package
     agent: str = "best"  # the name of one of its agents
-    game: str = ""  # to watch, as SEED/EPISODE
+    game: str = ""  # the game to watch, as SEED/EPISODE

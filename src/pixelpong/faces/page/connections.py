@@ -1,8 +1,8 @@
-"""Connections that keep the server waiting, or are more than the system has resources for.
+"""Handles connections that keep the server waiting or exceed the system's resources.
 
 uvicorn closes a connection that is silent between two requests, but not one that never sends the
-end of a request, or never reads its answer. Here each step has a deadline, after which the
-connection is aborted. uvicorn only has to tell when a connection begins and ends.
+end of a request or never reads its answer. Here each step has a deadline, after which the
+connection is aborted. uvicorn only has to report when a connection starts and ends.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-HEAD_SECONDS = 10.0  # for a request's head, from the connection or the answer before
-SEND_SECONDS = 30.0  # until the other side has taken in most of what was sent so far
-MAX_WAITING = 64  # connections without a request; a new one replaces the oldest
-SILENT_SECONDS = 60.0  # between two lines about missing resources
+HEAD_SECONDS = 10.0  # time limit for a request's head, from the connection or the last answer
+SEND_SECONDS = 30.0  # time limit for the other side to read most of the sent data
+MAX_WAITING = 64  # most connections without a request; a new one replaces the oldest
+SILENT_SECONDS = 60.0  # time between two lines about missing resources
 
 _NO_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -28,19 +28,19 @@ _NO_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 @dataclass
 class _Connection:
     transport: asyncio.Transport
-    num_requests: int = 0  # requests that are being answered
-    deadline: asyncio.TimerHandle | None = None  # for the head of the next request
+    num_requests: int = 0  # number of requests that are being answered
+    deadline: asyncio.TimerHandle | None = None  # the deadline for the head of the next request
 
 
 class Connections:
-    """An ASGI application that passes everything on to `app`, and aborts what stalls."""
+    """An ASGI application that passes everything on to `app` and aborts stalled connections."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._known: dict[Any, _Connection] = {}  # by the client's address, the oldest first
+        self._known: dict[Any, _Connection] = {}  # by the client's address, oldest first
 
     def make_protocol(self) -> type[asyncio.Protocol]:
-        """The class for uvicorn's option `http`."""
+        """Make the class for uvicorn's option `http`."""
         begin, end = self._begin, self._end
 
         class ReportingProtocol(H11Protocol):
@@ -59,7 +59,7 @@ class Connections:
         if len(waiting) >= MAX_WAITING:
             self._abort(waiting[0])
         client = transport.get_extra_info("peername")
-        self._end(client)  # one that went unnoticed: a refused WebSocket
+        self._end(client)  # an unnoticed earlier connection, such as a refused WebSocket
         self._known[client] = _Connection(transport)
         self._await_head(client)
         return client
@@ -97,7 +97,7 @@ class Connections:
             await self._app(scope, receive, send_in_time)
         finally:
             connection.num_requests -= 1
-            if scope["type"] == "websocket":  # its end is not told to the HTTP protocol
+            if scope["type"] == "websocket":  # the HTTP protocol is not notified of its end
                 self._end(client)
             elif connection.num_requests == 0 and self._known.get(client) is connection:
                 self._await_head(client)
@@ -106,7 +106,7 @@ class Connections:
 def make_exception_handler(
     tell: Callable[[str], None],
 ) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
-    """A handler for the event loop, which prints one line if no connection can be accepted."""
+    """Make a handler for the event loop that prints a line if no connection can be accepted."""
     last_told = -math.inf
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -1,8 +1,8 @@
-"""A game of Pong in the browser, picture by picture: a person against an agent.
+"""A game of Pong in the browser, picture by picture, between a person and an agent.
 
-`Game.tick` is called sixty times a second and emulates the frames due: one at speed 1. The agent
-plays the right side exactly as in training (`pixelpong.agent.game.Controller`), and takes the most
-probable action. A person's moves never stick.
+`Game.tick` is called sixty times a second and emulates the frames that are due, one at speed 1. The
+agent plays the right side exactly as in training (`pixelpong.agent.game.Controller`) and takes the
+most probable action. A person's moves never stick.
 
 Messages to the browser, as JSON text:
 
@@ -10,12 +10,13 @@ Messages to the browser, as JSON text:
     {"phase": …, "points": [left, right], "speed": …} when one of them changes
     {"problem": text}                                 before the close
 
-Pictures are binary: [210, 160] palette indices, each as its difference from the previous one, the
-first from zeros (`pixelpong.faces.look.reel.encode_difference`). The browser sends a `Message` as
-JSON text; anything else closes the socket with the reason. Each game has its own socket.
+Pictures are binary messages: [210, 160] palette indices, each encoded as the difference from the
+previous picture, the first from zeros (`pixelpong.faces.look.reel.encode_difference`). The browser
+sends a `Message` as JSON text; anything else closes the socket with the reason. Each game has its
+own socket.
 
 A frame, a decision and a picture take 0.2 ms together and run on the event loop; loading runs in
-threads. Nothing here writes a file.
+threads. This module writes no files.
 """
 
 from __future__ import annotations
@@ -45,31 +46,31 @@ from pixelpong.seeding import make_rng
 
 PICTURES_PER_SECOND = 60
 AGAINST_RULES = 1008  # close code of RFC 6455
-MAX_MESSAGE = 4096  # bytes that the browser may send at once
+MAX_MESSAGE = 4096  # most bytes that the browser may send at once
 
-SERVE_FRAMES = 180  # frames after a point when the person's side serves automatically
+SERVE_FRAMES = 180  # the person's side serves automatically this many frames after a point
 
 _DIRECTIONS = {"stay": STAY, "up": UP, "down": DOWN}
 
-# Phases of a game: not begun, in a rally, waiting for the person's serve, halted, finished.
+# The phases of a game: not started, in a rally, waiting for the person's serve, paused, finished.
 READY, PLAYING, SERVE, PAUSED, OVER = "ready", "playing", "serve", "paused", "over"
 
 
 class Message(msgspec.Struct, forbid_unknown_fields=True):
-    """What the browser may send."""
+    """A message from the browser."""
 
     move: Literal["stay", "up", "down"] | None = None  # the key that is held
-    aim: Share | None = None  # the height of mouse or finger, 0 at the top of the field
-    speed: Literal["0.5", "1", "2"] | None = None  # times the game's own sixty frames a second
+    aim: Share | None = None  # the height of the mouse or finger, 0 at the top of the field
+    speed: Literal["0.5", "1", "2"] | None = None  # a factor on sixty frames a second
     pause: bool | None = None
-    serve: bool = False  # or begin
+    serve: bool = False  # serve the ball or start the game
 
 
 class Game:
-    """A game with the agent on the right; `speed` is in frames per tick."""
+    """A game with the agent on the right; its `speed` is in frames per tick."""
 
     def __init__(self, agent: Agent, rng: np.random.Generator) -> None:
-        """Set up a game, which begins with the message ``serve``; `rng` is the agent's.
+        """Set up a game, which starts with the message ``serve``; `rng` is for the agent.
 
         Loading the emulator takes a tenth of a second or more.
         """
@@ -77,10 +78,10 @@ class Game:
         self._game = Duel(sticky=(0.0, agent.protocol.sticky))  # a person's moves never stick
         self._person: Callable[[Duel], int] = lambda _: STAY
         self._state, self._serves, self._credit = READY, False, 0.0
-        agent.make_network().act(self.screen)  # it may compile, so before the clock runs
+        agent.make_network().act(self.screen)  # may compile, so this runs before the clock
 
     def tick(self) -> None:
-        """Advance by a sixtieth of a second, unless the game stands still."""
+        """Advance the game by a sixtieth of a second unless it is paused or over."""
         if self._state != PLAYING:
             return
         self._credit += self.speed
@@ -95,7 +96,7 @@ class Game:
         self._serves &= self._game.server == LEFT
 
     def obey(self, message: Message) -> None:
-        """Carry out a message of the person."""
+        """Carry out a message from the person."""
         if message.move is not None:
             direction = _DIRECTIONS[message.move]
             self._person = lambda _: direction
@@ -131,7 +132,7 @@ class Game:
 async def play_socket(websocket: WebSocket, load_agent: Callable[[str, str], Agent]) -> None:
     """Serve one game until the browser leaves, at ``?run=ID&agent=UPDATE|NAME|best|latest``.
 
-    `load_agent` takes these two words.
+    `load_agent` takes the two values.
     """
     await websocket.accept()
     run_id, which = (websocket.query_params.get(name, "") for name in ("run", "agent"))
@@ -147,22 +148,22 @@ async def play_socket(websocket: WebSocket, load_agent: Callable[[str, str], Age
 
 
 async def _receive(websocket: WebSocket) -> Message:
-    """The next message of the browser.
+    """The next message from the browser.
 
     Raises:
-        WebSocketDisconnect: it has left.
-        ValueError: it has sent something else than a `Message`.
+        WebSocketDisconnect: the browser has left.
+        ValueError: the browser has sent something other than a `Message`.
     """
     received = await websocket.receive()
     if received["type"] == "websocket.disconnect":
         raise WebSocketDisconnect(received["code"])
     if received.get("text") is None:
-        raise ValueError("The game takes JSON as text, and got a binary message.")
+        raise ValueError("The game takes JSON as text, not binary messages.")
     return decode(received["text"].encode("utf-8", "replace"), Message)
 
 
 async def _play(websocket: WebSocket, game: Game) -> None:
-    """Run the game's clock, send what is new and carry out messages."""
+    """Run the game's clock, send new pictures and states, and carry out messages."""
     await websocket.send_json({"palette": PALETTE.tolist()})
     now = asyncio.get_running_loop().time
     due, told, last = now(), None, np.zeros(210 * 160, np.uint8)

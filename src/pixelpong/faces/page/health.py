@@ -1,6 +1,6 @@
 """The health of a training run, in plain words with advice.
 
-Each check looks for one common failure of policy gradients, and says what it found, what that means
+Each check looks for one common failure of policy gradients. It says what it found, what this means
 and what to do. If nothing is wrong, a single finding says so.
 """
 
@@ -20,24 +20,24 @@ from pixelpong.run.words import signed
 
 GOOD, NOTE, WARNING = "good", "note", "warning"
 
-WINDOW = 10  # updates to average over: a single one is noise
-MIN_UPDATES = 5  # before these, the network has learned nothing yet
+WINDOW = 10  # number of updates to average over, because a single one is noisy
+MIN_UPDATES = 5  # with fewer updates, the network has not learned anything yet
 
 ENTROPY_GONE = 0.05
-"""Share of the largest possible entropy. At 5 %, about 99 of 100 decisions are certain, so nothing
-new is tried. Ten of our runs in the fast mode kept 23 % or more to their end."""
+"""A share of the largest possible entropy. At 5 %, about 99 of 100 decisions are certain, so the
+agent tries nothing new. Ten of our runs in the fast mode stayed at 23 % or more to the end."""
 
-STRONG_RETURN = 15.0  # from here, a policy may well be certain
+STRONG_RETURN = 15.0  # above this return, a policy has reason to be certain
 
 ONE_ACTION = 0.97
-"""Share of a single action. A paddle that nearly always goes one way is stuck at the edge. In ten
-runs in the fast mode the share of UP was between 0.24 and 0.38."""
+"""A share of a single action. A paddle that nearly always moves one way is stuck at the edge. In
+ten runs in the fast mode, the share of UP was between 0.24 and 0.38."""
 
 KL_LARGE = 0.08
 """Mean KL divergence between the policy before and after an update, in nats. Nine of ten runs kept
 it at 0.068 or below; the one that reached 0.145 learned badly."""
 
-STALLED_STEPS = 1_000_000  # without progress; the fast mode learns all of Pong in fewer
+STALLED_STEPS = 1_000_000  # steps without progress; the fast mode learns all of Pong in fewer
 STALLED_GAIN = 0.5  # increase of the return that counts as progress
 
 
@@ -78,7 +78,7 @@ def assess(record: Record) -> list[Finding]:
 
 
 def _mean(record: Record, name: str) -> float:
-    """The mean of a metric's last values; NaN, which passes every check, if it has none."""
+    """The mean of a metric's last values; NaN, which passes every check, if there are none."""
     _, values = record.curve(name)
     return float(np.mean(values[-WINDOW:])) if len(values) else math.nan
 

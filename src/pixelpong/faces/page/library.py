@@ -1,11 +1,12 @@
-"""What the page shows: runs, the agents in the package and an agent's file, all read-only.
+"""The content of the page, all read-only: runs, the agents in the package, and an agent's file.
 
-The id of a run is its path in the folder, such as ``fast-001`` or ``sweep-001/seed-0``, and is
+The id of a run is its path in the folder, such as ``fast-001`` or ``sweep-001/seed-0``. It is
 looked up in a table, so no part of a request ever becomes part of a path. A run that is
-half-written, of another version or being deleted is listed with its problem, or not at all.
+half-written, comes from another version or is being deleted is listed with its problem or not at
+all.
 
-Games are played and explained in a process of low priority, so that they slow down neither the
-server nor training runs.
+A process of low priority plays and explains games, so that they slow down neither the server nor
+training runs.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ from pixelpong.run.record import Record, identify, list_sweeps
 from pixelpong.sweeps.grid import varied
 from pixelpong.sweeps.sweep import make_settings
 
-REELS_KEPT = 20  # newest reels in memory; one takes about a megabyte
-MAX_ROWS = 1000  # rows of one run: more than a chart is wide in pixels
-ROWS_PER_RUN, MIN_ROWS_PER_RUN = 100, 20  # rows of each of several runs
-TOTAL_ROWS = 10_000  # rows of many runs together, unless the minimum exceeds them
-SPEED_ROWS = 20  # newest rows, from which the speed of a run is computed
+REELS_KEPT = 20  # number of newest reels in memory; each takes about a megabyte
+MAX_ROWS = 1000  # most rows of a single run, more than the pixels of a chart's width
+ROWS_PER_RUN, MIN_ROWS_PER_RUN = 100, 20  # most and fewest rows of each of several runs
+TOTAL_ROWS = 10_000  # most rows of many runs together, unless the minimum exceeds them
+SPEED_ROWS = 20  # number of newest rows from which a run's speed is computed
 
-STRENGTHS = ("untrained", *SHIPPED)  # words for how well an agent plays
-LIMITS = (-19.0, -5.0, 8.0, 18.0)  # returns that separate them
+STRENGTHS = ("untrained", *SHIPPED)  # the words for how well an agent plays
+LIMITS = (-19.0, -5.0, 8.0, 18.0)  # the returns that separate these words
 
 
 class Library:
@@ -56,14 +57,14 @@ class Library:
         self._cached_reel = functools.lru_cache(REELS_KEPT)(self._make_reel)
 
     def list_runs(self) -> dict[str, Any]:
-        """All runs in short, the newest first."""
+        """A summary of all runs, newest first."""
         runs = [
             {"id": run_id, **Record.read(path).to_dict()} for run_id, path in self._runs().items()
         ]
         return {"runs": sorted(runs, key=lambda run: run["modified"], reverse=True)}
 
     def describe(self, run_id: str) -> dict[str, Any]:
-        """All about a run; for the package or a file, its agents."""
+        """All facts about a run; for the package or a file, its agents."""
         path = self._find(run_id)
         if path is not None and is_run(path):
             return {"id": run_id, **_describe_run(Record.read(path))}
@@ -81,7 +82,7 @@ class Library:
         chosen = [it for it in paths if it in requested or it.split("/")[0] in requested]
         if not chosen:
             raise RunError("None of these runs is in the list. Reload the page.")
-        chosen.sort(key=lambda run_id: (len(run_id), run_id))  # seed-2 before seed-10
+        chosen.sort(key=lambda run_id: (len(run_id), run_id))  # puts seed-2 before seed-10
         records = {Record.read(paths[run_id]): run_id for run_id in chosen}
         shared = min(ROWS_PER_RUN, TOTAL_ROWS // len(records))
         num_rows = max(MAX_ROWS // len(records), shared, MIN_ROWS_PER_RUN)
@@ -96,7 +97,7 @@ class Library:
         }
 
     def reel(self, run_id: str, which: str, seed: int = 0, episode: int = 0) -> dict[str, Any]:
-        """A game of a saved agent (`pixelpong.faces.look.reel`), played now or recently."""
+        """A reel (`pixelpong.faces.look.reel`) of a saved agent's game, played now or recently."""
         if max(seed, episode) >= 2**53:
             raise RunError("The seed or the index of the game is too large.")
         path = self._find(run_id)
@@ -111,12 +112,12 @@ class Library:
     def _make_reel(
         self, path: Path | None, which: str, seed: int, episode: int, identities: Any
     ) -> dict[str, Any]:
-        """A new reel; `identities` changes with the agent's files."""
+        """Make a new reel; `identities` changes with the agent's files."""
         try:
             job = self._pool.submit(play_and_explain, path, which, seed, episode)
             reel: dict[str, Any] = job.result()
             return reel
-        except (BrokenProcessPool, CancelledError):  # killed while it played, or before
+        except (BrokenProcessPool, CancelledError):  # killed during the game or before it
             if not self._is_closed:
                 self._pool = Processes(1)
             raise RunError("The process that plays games crashed. Try again.") from None
@@ -127,7 +128,7 @@ class Library:
         self._pool.kill()
 
     def load_agent(self, run_id: str, which: str = "best") -> Agent:
-        """Load an agent of a run, a file or the package; ``"best"`` and ``"latest"`` are names."""
+        """Load an agent of a run, a file or the package, by a name, ``"best"`` or ``"latest"``."""
         return find_agents(self._find(run_id))[0].load(which)
 
     def id_of(self, path: Path | None) -> str:
@@ -157,14 +158,14 @@ class Library:
 
 
 def play_and_explain(path: Path | None, which: str, seed: int, episode: int) -> dict[str, Any]:
-    """The reel of a greedy game; `path` is a run or an agent's file, None the package."""
+    """Make the reel of a greedy game; `path` is a run or an agent's file, None the package."""
     _, agent = open_agent(path, which)
     return make_reel(agent, seed, episode)
 
 
 @functools.lru_cache(8)
 def _summarize(records: tuple[tuple[Record, str], ...]) -> list[dict[str, Any]]:
-    """The settings of records, each of which has its id next to it."""
+    """The settings of records, which come with their ids."""
     ids = dict(records)
     return [
         {**setting.summarize(), "runs": [ids[record] for record in setting.records]}
@@ -192,9 +193,9 @@ def _describe_run(record: Record) -> dict[str, Any]:
 
 
 def find_seconds_to_win(record: Record) -> float | None:
-    """Time left until a live run wins, at its newest speed; as on the terminal.
+    """The time until a live run wins, at its current speed, as on the terminal.
 
-    None if the run is not like the recorded ones, or has only begun.
+    None if the run is not like the recorded ones or has only just started.
     """
     if not record.is_live or record.config is None or not is_comparable(record.config):
         return None
@@ -206,13 +207,14 @@ def find_seconds_to_win(record: Record) -> float | None:
 
 
 def _increase(rows: Sequence[Mapping[str, Any]], name: str) -> float:
-    """By how much a metric has increased from the first row to the last."""
+    """The increase of a metric from the first row to the last."""
     return (rows[-1].get(name) or 0) - (rows[0].get(name) or 0)
 
 
 def _describe_agents(agents: Agents, evaluated: Mapping[str, float]) -> dict[str, Any]:
-    """Agents as JSON, each with a word for its strength, the word's rank, and the return that the
-    word is based on; `evaluated` has the returns of those that have been evaluated.
+    """Agents as JSON, each with a word for its strength, the word's rank, and the return behind it.
+
+    `evaluated` has the returns of agents that have been evaluated.
     """
     described = []
     for which, paths in agents.files.items():
@@ -222,7 +224,7 @@ def _describe_agents(agents: Agents, evaluated: Mapping[str, float]) -> dict[str
                 about = read_about(path)
         value = evaluated.get(which, about.estimated_return)
         rank = bisect.bisect(LIMITS, -math.inf if value is None else value)
-        if which in SHIPPED:  # the name is the word; no return is needed
+        if which in SHIPPED:  # the name is the word, so no return is needed
             rank, value = STRENGTHS.index(which), None
         kind = "greedy" if which in evaluated else "estimated"
         words = {"strength": STRENGTHS[rank], "rank": rank, "return": value, "kind": kind}
@@ -231,6 +233,6 @@ def _describe_agents(agents: Agents, evaluated: Mapping[str, float]) -> dict[str
 
 
 def _list_columns(record: Record, max_rows: int) -> dict[str, list[float | None]]:
-    """The metrics, thinned out evenly to at most `max_rows` including the last row."""
+    """The metrics, thinned out evenly to at most `max_rows` rows, including the last one."""
     step = max(1, math.ceil(len(record.rows) / max_rows))
     return record.rows[::-1][::step][::-1].to_lists()

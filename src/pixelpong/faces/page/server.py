@@ -1,10 +1,10 @@
-"""The page's server: what is served, where, and to whom; uvicorn runs it.
+"""The page's server: what it serves, where, and to whom; uvicorn runs it.
 
 Any web page that you visit can send requests to a server on your machine. So a request must name
-this machine as its host (a foreign name that points here is refused), pages of other origins are
+this machine as its host (a foreign name that points here is refused), pages from other origins are
 refused, and no other page can frame, embed or read an answer. Any port is accepted, because behind
-a tunnel the browser uses another one. If other machines can reach the server, every request needs
-a token instead of a known host.
+a tunnel the browser uses a different one. If other machines can reach the server, every request
+needs a token instead of a known host.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ from pixelpong.faces.page.library import Library
 from pixelpong.faces.page.threads import BusyError, in_thread, start
 
 STATIC = Path(__file__).parent / "static"
-POLL_SECONDS = 0.1  # between checks whether to stop
-END_SECONDS = 5.0  # limit for the shutdown; what still runs then is left behind
-LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")  # of this machine, in its own browsers
+POLL_SECONDS = 0.1  # time between checks for a stop
+END_SECONDS = 5.0  # time limit for the shutdown; later work is left behind
+LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")  # this machine's names in its own browsers
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -65,8 +65,8 @@ HEADERS = {
 
 def serve(
     runs_dir: Path,  # need not exist yet
-    host: str,  # if other machines can reach it, requests need a token
-    port: int,  # if it is taken, any free one is used; 0 for any
+    host: str,  # if other machines can reach this address, requests need a token
+    port: int,  # if it is taken, any free port is used; 0 means any port
     opens_browser: bool,
     view: View | None = None,  # by default the list of runs
     *,
@@ -75,8 +75,8 @@ def serve(
 ) -> None:
     """Serve the page until `should_stop` returns True, then end within a few seconds.
 
-    A read that hangs is left behind in a daemon thread. If the process of a command does not end
-    even so, it kills itself.
+    A read that hangs is left behind in a daemon thread. If the process of a command still does not
+    end, it kills itself.
     """
     library = Library(runs_dir, view.path if view else None)
     listening, guard = listen(host, port, make_app(library))
@@ -98,7 +98,7 @@ def serve(
         await server.serve([listening])
 
     with listening:
-        # Not in the main thread, where uvicorn would handle signals.
+        # The server does not run in the main thread, where uvicorn would handle signals.
         serving = start(lambda: asyncio.run(run()))
         while not serving.done() and not should_stop():
             wait([serving], POLL_SECONDS)
@@ -128,8 +128,8 @@ def _make_server(guard: Guard) -> uvicorn.Server:
         log_config=None,
         log_level="critical",
         server_header=False,
-        proxy_headers=False,  # anybody can send them
-        backlog=64,  # asyncio tries to accept this many at once, even without free descriptors
+        proxy_headers=False,  # anybody can send such headers
+        backlog=64,  # asyncio accepts up to this many at once, even without free descriptors
         timeout_graceful_shutdown=1,
     )
     return uvicorn.Server(config)
@@ -138,7 +138,7 @@ def _make_server(guard: Guard) -> uvicorn.Server:
 def _exit_if_stuck(tell: Callable[[str], None]) -> None:
     """Kill this process if it still exists some seconds after it should have ended.
 
-    Python waits for the threads of libraries, and one of them may hang in a read.
+    Python waits for the threads of libraries, and such a thread may hang in a read.
     """
 
     def end() -> None:
@@ -151,10 +151,10 @@ def _exit_if_stuck(tell: Callable[[str], None]) -> None:
 
 
 def _open_browser(url: str) -> None:
-    """Open `url` with the webbrowser module, in another process because it may print or wait."""
+    """Open `url` with the webbrowser module in another process, because it may print or wait."""
     displays = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     if sys.platform.startswith("linux") and not any(map(os.environ.get, displays)):
-        return  # the only browser would be one in the terminal, over our own output
+        return  # the only browser would run in the terminal, over our own output
     command = [sys.executable, "-P", "-m", "webbrowser", url]
     streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
     settings = streams | {"start_new_session": True}
@@ -162,7 +162,7 @@ def _open_browser(url: str) -> None:
 
 
 def listen(host: str, port: int, app: ASGIApp) -> tuple[socket.socket, Guard]:
-    """Listen on an IPv4 address, at `port` or else at any free one."""
+    """Listen on an IPv4 address, at `port` or at any free port."""
     failure, advice = f"cannot listen on {host[:60]}:{port}", "choose another --host or --port"
     with refusing(failure, ConfigError, advice):
         found = socket.getaddrinfo(host, None, socket.AF_INET)
@@ -173,7 +173,7 @@ def listen(host: str, port: int, app: ASGIApp) -> tuple[socket.socket, Guard]:
             if error.errno != errno.EADDRINUSE:
                 raise
             bound = socket.create_server((str(address), 0))
-    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # without it an answer takes 40 ms
+    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # otherwise answers take 40 ms
     names: tuple[str, ...] = (host.lower(),)
     if address.is_unspecified:
         names = ("127.0.0.1", socket.gethostname().lower())
@@ -191,7 +191,7 @@ class Guard:
     token: str | None = None  # a secret; None if only this machine can reach the server
 
     def url(self, page: str = "", host: str = "") -> str:
-        """The address of a page, for a browser on this machine, or on another through `host`."""
+        """The address of a page for a browser on this machine, or on another one through `host`."""
         token = f"?token={self.token}" if self.token else ""
         return f"http://{host or self.hosts[0]}:{self.port}/{token}{page}"
 
@@ -233,14 +233,14 @@ class Guard:
         return None
 
     def _is_local(self, host: str) -> bool:
-        """Whether a host names this machine, at any port: a page of a foreign name never does."""
+        """Whether a host names this machine, at any port; the host of a foreign page never does."""
         names = "|".join(map(re.escape, (*LOCAL_NAMES, *self.hosts)))
         return re.fullmatch(f"({names})(:[1-9][0-9]{{0,4}})?", host) is not None
 
 
 def make_app(library: Library) -> Starlette:
-    """The routes: static files, runs as JSON, agents' games, a person's game."""
-    # The system's table of types may be wrong, and browsers run no script of a wrong type.
+    """Make the application: static files, runs as JSON, agents' games, a person's game."""
+    # The system's table of types may be wrong, and browsers run no scripts of a wrong type.
     mimetypes.add_type("text/javascript", ".js")
 
     def as_json(function: Callable[..., Any]) -> Callable[[Request], Awaitable[Response]]:

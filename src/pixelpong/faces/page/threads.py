@@ -1,4 +1,4 @@
-"""Blocking work next to the event loop, in threads that the process does not wait for at exit.
+"""Runs blocking work in threads that neither the event loop nor the exit waits for.
 
 A read can hang for ever, on a disk that does not answer or in a file that is a pipe. asyncio and
 anyio wait for their threads at exit, so one such read would keep the process alive.
@@ -16,7 +16,7 @@ from pixelpong.errors import PixelpongError
 
 T = TypeVar("T")
 
-MAX_THREADS = 32  # for the page's requests
+MAX_THREADS = 32  # most threads for the page's requests
 _free_threads = threading.BoundedSemaphore(MAX_THREADS)
 
 
@@ -25,9 +25,9 @@ class BusyError(PixelpongError):
 
 
 def start(work: Callable[[], T]) -> Future[T]:
-    """Begin `work` in a new daemon thread."""
+    """Start `work` in a new daemon thread."""
     future: Future[T] = Future()
-    future.set_running_or_notify_cancel()  # a waiter that gives up must not cancel it
+    future.set_running_or_notify_cancel()  # so that a waiter who gives up cannot cancel it
 
     def run() -> None:
         try:
