@@ -20,7 +20,7 @@ NONE, WHOLE, QUARTERS, LINE = range(4)
 SCHEME = NONE
 ROM_SIZE = 2048
 HOTSPOT = 0x1000  # the first of the addresses that switch banks
-HAS_RAM = 0  # whether the first 256 addresses are memory: 128 to write to it, 128 to read it
+HAS_RAM = 0  # whether 128 addresses for writing, then 128 for reading, access extra memory
 
 
 @inline

@@ -75,7 +75,7 @@ class Instruction(NamedTuple):
     low: int  # the first byte after the opcode, or 0
     high: int
     after: int  # the address after the instruction
-    target: int | None  # the address that it jumps to, if the code tells
+    target: int | None  # the address that it jumps to, if the code determines it
 
     @property
     def word(self) -> int:

@@ -101,7 +101,7 @@ _READ_FIRST, _READ_SECOND = 23, 32
 
 @inline
 def points_are_unseen(m: Machine, t: Int) -> Int:
-    """Whether the rows with the points may be skipped, because they are not drawn or tested.
+    """Whether the rows with the points may be skipped: undrawn, and without collisions.
 
     In an artificial state these rows may come so late that they reach into the field.
     """

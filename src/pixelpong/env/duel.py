@@ -27,7 +27,7 @@ from pixelpong.atari.machine import PADDLE_CENTRE, PADDLE_HIGHEST, PADDLE_LOWEST
 LEFT, RIGHT = 0, 1  # the two sides, as indices of `points`
 FIRST_ROW, LAST_ROW = 34, 193  # paddles are visible between these rows of the frame
 MODE = 3  # Pong for two, with the ball of the one-player game
-MAX_FRAMES = 65_000  # slightly less than the number after which the cartridge ends a game
+MAX_FRAMES = 65_000  # shortly before the cartridge itself ends a game, in any mode
 
 # The row of a paddle's middle at the start, and how many rows a press of one frame moves it.
 MIDDLE_ROW, ROWS_PER_PRESS = 103.0, 5.7

@@ -120,8 +120,9 @@ def list_cells_of_pixels() -> NDArray[np.uint16]:
 def list_geometry() -> NDArray[np.int64]:
     """The geometry for `pixelpong.kernels.observing.observe_features`: [2 + PAIR_COLUMNS].
 
-    It has NUM_FEATURES, NUM_OFFSETS, and for each column of a pair's right cell the feature whose
-    left cell is in the same row, one column to the left. Do not change it.
+    The first two entries are NUM_FEATURES and NUM_OFFSETS. The others are for the columns of a
+    pair's right cell: the feature whose left cell is in the same row, one column to the left. Do
+    not change the array.
     """
     bands = np.arange(PAIR_COLUMNS) // PAIR_BAND
     beside = NUM_CELLS + np.array(BAND_STARTS)[bands] * NUM_OFFSETS + PAIR_ROWS - 1

@@ -99,7 +99,7 @@ def check_options(options: dict[str, Any], unused: dict[str, Any], maker: str) -
 
 
 def hash_rules(options: EnvOptions, opponent: bytes) -> bytes:
-    """Hash everything else that a game's future depends on: [32]; `opponent` identifies it."""
+    """Hash all that a game's future depends on, except its state; `opponent` names the opponent."""
     values = dataclasses.asdict(options)
     rules = {name: value for name, value in values.items() if name not in _FREE}
     text = json.dumps(rules, sort_keys=True)

@@ -1,4 +1,4 @@
-"""The seeds of an environment's games, of any size, and the numbers of waits drawn from them."""
+"""The seeds of an environment's games, of any size, and the waits that depend on them."""
 
 from __future__ import annotations
 

@@ -68,8 +68,8 @@ class Memory:
             raise ConfigError(f"The state belongs to games with other options; {advice}.")
         if len(rules) != size:
             advice = "repeat or select rows of each array"
-            found = number_of(len(rules), "game")
-            raise ConfigError(f"The state has {found}, not {size}; {advice}.")
+            games = number_of(len(rules), "game")
+            raise ConfigError(f"The state has {games}, not {size}; {advice}.")
         if any(a.shape != b.shape for a, b in zip(ours, theirs, strict=True)) or not (
             self._is_sound(theirs)
         ):

@@ -1,6 +1,6 @@
 """The optimizers: RMSProp as in the originals, and Adam.
 
-RMSProp ascends, with the constant outside the root:
+RMSProp, for ascent, with the constant outside the root:
 
     c ← decay · c + (1 − decay) · g²
     w ← w + rate · g / (√c + 1e-5)
@@ -10,7 +10,7 @@ The rate of 1e-4 was tuned on sums over batches of 10 episodes. RMSProp divides 
 scale, so a smaller batch takes steps of the same length in a noisier direction. With batches of 4,
 as in Ray's example, the same rate is relatively high.
 
-Adam descends, with running means of the gradient and its square, corrected for their start at 0:
+Adam, for descent, with running means of the gradient and its square, corrected for starting at 0:
 
     m ← β₁ m + (1 − β₁) g
     v ← β₂ v + (1 − β₂) g²

@@ -101,7 +101,7 @@ class Player:
         return streams, episodes, t
 
     def _seat(self, item: Item, params: Params) -> list[Network]:
-        """The networks that play, right side first; `_networks` starts with the learning one."""
+        """The networks that play, right side first; the first of `_networks` is learning."""
         used = [params]
         if item.opponent != BUILTIN:
             other = params if item.opponent == SELF else self._opponent

@@ -99,7 +99,7 @@ def watch(left: Player, right: Player, number: int, rules: Rules) -> Iterator[Du
     """Play a game and yield it after each frame."""
     mode = 0 if left.decider is None else MODE  # 0 is the one-player game
     game, moves = Duel(mode, (_sticky(left), _sticky(right))), []
-    keys = [int(each.sha256[:8], 16) for each in (left, right)]  # the other players do not matter
+    keys = [int(each.sha256[:8], 16) for each in (left, right)]  # independent of other players
     for side, player in ((LEFT, left), (RIGHT, right)):
         rng = make_rng(rules.seed, "tournament", *keys, number, side)
         moves.append(_sit(player, side, rng, rules))
