@@ -67,7 +67,7 @@ class Bare:
 
     def __init__(self, name: str, num_envs: int) -> None:
         """Begin a game in each, as AtariVectorEnv does: with the second start after loading."""
-        about = cartridge(name, allow_inexact=True)  # the pictures are compared below
+        about = cartridge(name)
         self._game = game = Game(about, read_rom(about))  # keeps the machine code alive
         begin: Any = start(game, 1, start(game)["ram"].tobytes())
         begin["shades"] = GREYS
@@ -121,7 +121,7 @@ def took(play: Callable[[], None]) -> float:
 
 def measure(name: str, rounds: int, steps: int) -> dict[str, Any]:
     """A row of the report."""
-    numbers = np.array(cartridge(name, allow_inexact=True).actions)
+    numbers = np.array(cartridge(name).actions)
     compared, equal = compare(name, numbers, 300)
     ours, theirs, rng = Bare(name, NUM_ENVS), make_theirs(name, NUM_ENVS), np.random.default_rng(1)
     theirs.reset(seed=0)

@@ -25,7 +25,7 @@ from pixelpong.atari.roms import read_rom
 
 def use(name: str, folder: Path) -> float:
     """The seconds that a cartridge takes with this cache."""
-    facts = cartridges.cartridge(name, allow_inexact=True)
+    facts = cartridges.cartridge(name)
     rom, begin = read_rom(facts), time.process_time()
     game = Game(facts, rom, folder)
     assert not game.was_kept

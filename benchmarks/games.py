@@ -29,7 +29,7 @@ POKES = 0.01
 
 def compare(name: str, frames: int) -> dict[str, Any]:
     """Compare a game; zeros and empty texts are left out."""
-    game = load_game(name, allow_inexact=True)
+    game = load_game(name)
     played = Lockstep(game)
     for number, style in enumerate(STYLES):
         played.play(style, frames, make_rng(0, "bench", number))
@@ -45,9 +45,7 @@ def _brief(found: Comparison) -> dict[str, Any]:
 
 def compare_all(names: list[str], frames: int, jobs: int) -> dict[str, Any]:
     """Compare games, several at once."""
-    names = names or [
-        name for name, each in cartridges.facts().items() if each.get("scheme") not in (None, "DPC")
-    ]
+    names = names or cartridges.names()
     with ProcessPoolExecutor(jobs, max_tasks_per_child=1) as pool:
         found = dict(zip(names, pool.map(compare, names, [frames] * len(names)), strict=True))
     return {"versions": {"ale-py": version("ale-py")}, "frames": frames, "games": found}

@@ -57,11 +57,9 @@ def compare_with_ale(seed: int, frames: int = NUM_FRAMES) -> int | None:
     return None
 
 
-def load_game(
-    name: str, tell: Callable[[str], None] = lambda line: None, *, allow_inexact: bool = False
-) -> Game:
+def load_game(name: str, tell: Callable[[str], None] = lambda line: None) -> Game:
     """Load a game from the cache, or compile it after passing a line to `tell`."""
-    facts = cartridge(name, allow_inexact=allow_inexact)
+    facts = cartridge(name)
     return Game(facts, read_rom(facts), tell=tell)
 
 

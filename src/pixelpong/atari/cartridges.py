@@ -34,20 +34,13 @@ def not_covered() -> dict[str, str]:
     return {name: each["not_covered"] for name, each in facts().items() if "not_covered" in each}
 
 
-def cartridge(name: str, *, allow_inexact: bool = False) -> Cartridge:
-    """The facts about a cartridge.
-
-    Args:
-        name: as ale-py has it, such as ``"space_invaders"``.
-        allow_inexact: return it even if some of its frames are known to differ, for tests and
-            measurements.
-    """
+def cartridge(name: str) -> Cartridge:
+    """The facts about a cartridge with a name of ale-py's, such as ``"space_invaders"``."""
     line = dict(facts().get(name, ()))
     if not line:
         advice = did_you_mean(name, facts(), 'use a name of ale-py\'s, such as "space_invaders"')
         raise EmulatorError(unknown("game", name, advice))
-    reason = line.pop("not_covered", "")
-    if reason and not (allow_inexact and line.get("scheme")):
+    if reason := line.get("not_covered"):
         raise EmulatorError(f"{name} cannot be played exactly: {reason}; choose another game.")
     for key in ("actions", "legal_actions"):
         if key in line:

@@ -70,7 +70,7 @@ class Games:
             rules_hash: hash of everything, besides its state, on which a game's future depends.
             has_opponents: whether networks, which have a memory, play the left side.
         """
-        self._view, self._step = view, kernels.STEPS[view.observation]
+        self._step = kernels.STEPS[view.observation]
         self._memory = memory = Memory(
             size, view, rules.max_frames, rules_hash, has_opponents=has_opponents
         )

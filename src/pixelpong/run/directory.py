@@ -37,7 +37,7 @@ from pixelpong.run.lines import LineFile
 from pixelpong.run.locks import LOCK_FILE, Lock
 from pixelpong.run.locks import is_live as is_live
 from pixelpong.run.locks import lock_folder as lock_folder
-from pixelpong.run.numbered import History, NumberedFiles, make_mark
+from pixelpong.run.numbered import History, Mark, NumberedFiles, make_mark
 from pixelpong.schema import Count, convert, decode, encode
 
 FORMAT = 3
@@ -259,9 +259,10 @@ class _About:
     @property
     def history(self) -> History:
         """The marks of the run; each change makes a new one."""
-        marks = [(0, self.mark)]
+        marks = [Mark(0, self.mark)]
         for change in self.changes:
-            marks.append((convert(change["update"], Count), make_mark(change, marks[-1][1])))
+            since = convert(change["update"], Count)
+            marks.append(Mark(since, make_mark(change, marks[-1].text)))
         return History(tuple(marks))
 
 

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pixelpong.errors import CheckpointError, RunError, refusing, warn
 from pixelpong.run.arrays import read_card
@@ -27,30 +27,36 @@ def make_mark(facts: Mapping[str, Any], before: str = "") -> str:
     return hashlib.sha256(before.encode() + encode(facts)).hexdigest()
 
 
+class Mark(NamedTuple):
+    """A hash of everything that the result of a run depends on."""
+
+    since: int  # the update after which it applies
+    text: str
+
+
 @dataclass(frozen=True)
 class History:
     """The marks of a run: one for its first options, and another for each later change.
 
-    A mark is a hash of everything that the result depends on. It is stored with the run's first
-    options, so a run may be moved, renamed, or continued by a later version.
+    They are stored with the run, so a run may be moved, renamed, or continued by a later version.
     """
 
-    marks: tuple[tuple[int, str], ...] = ((0, ""),)  # each with the update after which it applies
+    marks: tuple[Mark, ...] = (Mark(0, ""),)
 
     @property
     def current(self) -> str:
         """The mark for files that are written now."""
-        return self.marks[-1][1]
+        return self.marks[-1].text
 
     def has(self, update: int, mark: str) -> bool:
         """Whether a file of an update may have a mark.
 
         At the update of a change, it may be the mark before or after the change.
         """
-        ends = [since for since, _ in self.marks[1:]] + [update]
+        ends = [known.since for known in self.marks[1:]] + [update]
         return any(
-            mark == known and since <= update <= end
-            for (since, known), end in zip(self.marks, ends, strict=True)
+            mark == known.text and known.since <= update <= end
+            for known, end in zip(self.marks, ends, strict=True)
         )
 
 

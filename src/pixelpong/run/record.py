@@ -49,7 +49,6 @@ STOPPED = "stopped"  # its budget is spent
 INTERRUPTED = "interrupted"  # it was stopped or killed, and can continue
 FAILED = "failed"  # it ended with an error
 DAMAGED = "damaged"  # it cannot be read
-STATES = (TRAINING, WON, STOPPED, INTERRUPTED, FAILED, DAMAGED)
 
 SWEEP_FILE = "sweep.csv"  # marks a folder with the runs of a sweep
 
@@ -164,7 +163,7 @@ class Record:
 
     @property
     def state(self) -> str:
-        """One of `STATES`."""
+        """TRAINING, WON, STOPPED, INTERRUPTED, FAILED or DAMAGED."""
         if self.run is None:
             return DAMAGED
         if self.is_live:

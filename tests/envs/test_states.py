@@ -2,7 +2,7 @@
 
 `make test` runs these once more with bounds checked, as those of `test_bounds`:
 
-    NUMBA_BOUNDSCHECK=1 pytest tests/faces/test_states.py
+    NUMBA_BOUNDSCHECK=1 pytest tests/envs/test_states.py
 """
 
 from __future__ import annotations
