@@ -22,6 +22,7 @@ from pixelpong.atari.machine import DRAW_PICTURE, MAX_LINES
 from pixelpong.errors import EmulatorError
 
 if TYPE_CHECKING:
+    from pixelpong.atari.cartridge import Cartridge
     from pixelpong.atari.game import Game
 
 # The console's switches: none held, RESET held, SELECT held. Both difficulties are easy; the
@@ -35,8 +36,8 @@ _MOST_PRESSES = 400  # most presses of SELECT; no cartridge has as many games
 
 # ALE's generator: its seed, the count of numbers drawn for the memory when a cartridge is loaded,
 # and the count of resets that loading includes. Each reset draws a number for the timer.
-_SEED, _MEMORY, _LOADS = 4753849, 128, 4
-_SHORTEST, _TIMERS, _SHIFT = 25, 75, 6  # the timer starts at 25 to 99 and counts every 64 cycles
+SEED, MEMORY, _LOADS = 4753849, 128, 4
+SHORTEST, TIMERS, _SHIFT = 25, 75, 6  # the timer starts at 25 to 99 and counts every 64 cycles
 
 
 def start(game: Game, number: int = 0, memory: bytes | None = None) -> NDArray[np.void]:
@@ -54,11 +55,27 @@ def start(game: Game, number: int = 0, memory: bytes | None = None) -> NDArray[n
     return machine
 
 
+def count_draws(cartridge: Cartridge) -> int:
+    """How many numbers of the console's generator loading takes, with its starts."""
+    return MEMORY + _LOADS + filled_bytes(cartridge) * (_LOADS - 1)
+
+
+def filled_bytes(cartridge: Cartridge) -> int:
+    """How many bytes of the cartridge's memory a reset fills, except the first one."""
+    return MEMORY if cartridge.scheme.endswith("SC") else 0
+
+
+def after_loading(game: Game) -> NDArray[np.uint8]:
+    """The console's memory after loading, which includes start 0: [128] uint8."""
+    memory: NDArray[np.uint8] = start(game)["ram"][0].copy()
+    return memory
+
+
 def _load(game: Game) -> bytes:
     """The memory after loading; while loading, ALE plays to detect the television standard."""
     if game.cartridge.max_lines != MAX_LINES:  # at first, ALE takes all cartridges for American
         game = game.with_facts(max_lines=MAX_LINES)
-    machine = _switch_on(game, _draw(_MEMORY).astype(np.uint8).tobytes(), 1)
+    machine = _switch_on(game, _draw(MEMORY).astype(np.uint8).tobytes(), 1)
     game.idle(machine, NO_SWITCH, _IDLE_FRAMES)
     memory: bytes = machine["ram"].tobytes()
     return memory
@@ -69,19 +86,19 @@ def _switch_on(game: Game, memory: bytes, resets: int) -> Any:
     machine: Any = game.power_on()
     machine["ram"] = np.frombuffer(memory, np.uint8)
     if game.cartridge.scheme.endswith("SC"):  # its memory is filled, except at the first reset
-        numbers = _draw(_MEMORY + resets + _MEMORY * (resets - 1))
-        machine["extra_ram"] = numbers[-_MEMORY:] & 0xFF
-        number = numbers[-1 - _MEMORY]
+        numbers = _draw(MEMORY + resets + MEMORY * (resets - 1))
+        machine["extra_ram"] = numbers[-MEMORY:] & 0xFF
+        number = numbers[-1 - MEMORY]
     else:
-        number = _draw(_MEMORY + resets)[-1]
-    machine["timer"] = _SHORTEST + number % _TIMERS
+        number = _draw(MEMORY + resets)[-1]
+    machine["timer"] = SHORTEST + number % TIMERS
     machine["timer_shift"] = _SHIFT
     return machine
 
 
 def _draw(count: int) -> NDArray[np.uint32]:
     """The first numbers of the console's generator, starting with those for the memory."""
-    return np.random.RandomState(_SEED).randint(1 << 32, size=count, dtype=np.uint32)
+    return np.random.RandomState(SEED).randint(1 << 32, size=count, dtype=np.uint32)
 
 
 def _reset(game: Game, machine: NDArray[np.void]) -> None:
