@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,8 @@ from pixelpong.atari.cartridges import cartridge
 from pixelpong.atari.game import Game
 from pixelpong.atari.machine import DRAW_PICTURE
 from pixelpong.atari.roms import read_rom
-from pixelpong.atari.starting import TIMERS, after_loading, count_draws, filled_bytes
+from pixelpong.atari.starting import SHIFT, TIMERS, count_draws, filled_bytes
+from pixelpong.atari.starting import start as first_start
 from pixelpong.config.protocols import Protocol
 from pixelpong.env.cartridge import SERVE
 from pixelpong.env.duel import MODE
@@ -68,7 +70,9 @@ def make_start(rules: Rules) -> NDArray[np.void]:
     game = load_any(rules.game)
     if rules.game == PONG:
         return start_of(load_game(), rules.mode).copy()
-    return game.power_on()
+    machine: Any = game.power_on()
+    machine["timer_shift"] = SHIFT
+    return machine  # type: ignore[no-any-return]
 
 
 def make_console(
@@ -138,10 +142,11 @@ def _make_rules(
 
 def make_starts(rules: Rules, start: NDArray[np.void]) -> Starts:
     """What a thread needs to start games; `start` is from `make_start`."""
-    facts = load_any(rules.game).cartridge
-    count = _NUM_STARTS[facts.start] if rules.game != PONG else 0
+    game, is_pong = load_any(rules.game), rules.game == PONG
+    count = 0 if is_pong else _NUM_STARTS[game.cartridge.start]
+    memory = np.zeros(0, np.uint8) if is_pong else first_start(game)["ram"][0]  # loading includes it
     return Starts(
-        memory=after_loading(load_any(rules.game)) if rules.game != PONG else np.zeros(0, np.uint8),
+        memory=memory,
         machines=np.zeros((count, start.itemsize), np.uint8),
         is_known=np.zeros(count, np.bool_),
     )
