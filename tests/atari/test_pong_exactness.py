@@ -122,8 +122,7 @@ def test_draws_choose_the_frame_skip_and_the_frames_that_keep_the_held_action(na
             seen.append((reward, each.screen.tobytes(), each.is_over, each.num_frames))
         assert seen[0] == seen[1]
         console.run(bytes(wanted), DRAW_NOTHING)
-        (game,) = np.frombuffer(other.get_state(), GAME)
-        assert game["console"].tobytes() == console.get_state().tobytes()
+        assert other.get_state()[GAME.itemsize :] == console.get_state().tobytes()
         counts.add(len(wanted))
         emulator, other = other, emulator
     assert counts == set(range(low, high + 1))

@@ -126,6 +126,7 @@ def _make_rules(
     if rules.game != PONG:
         record["start_game"] = game.start_address
         record["loading_draws"] = count_draws(facts)
+        record["loading_frames"] = first_start(game)["frames"]
         record["filled_bytes"] = filled_bytes(facts)
         record["coin_frames"] = facts.coin_frames
     record["draws"] = DRAW_PICTURE if has_pictures else DRAW_FIELD
