@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pixelpong.config import Config
 from pixelpong.config.protocols import FrameLimit, FrameSkip, Name
 from pixelpong.envs.actions import ACTION_SETS, MEANINGS
-from pixelpong.envs.seeds import read_seed
+from pixelpong.envs.inputs import read_seed
 from pixelpong.envs.vector import Actions, Observation, VectorEnv
 from pixelpong.errors import ConfigError, must_be
 from pixelpong.items import BUILTIN
