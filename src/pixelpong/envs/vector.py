@@ -185,7 +185,9 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         self._env_ids: NDArray[np.integer[Any]] = np.arange(size, dtype=np.int32)
         is_whole = options.batch_size in (0, size)
         self._waiting = None if is_whole else Waiting(options.batch_size)
-        self._sent, self._is_sent = self._env_ids, False  # the games that were received last
+        # The games whose results were received last, and the games of the last `send`.
+        self._received = self._sent = self._env_ids
+        self._is_sent = False  # whether results of it were not collected
         self._observations = self._empty(size)
         # The last observations of episodes whose next episode started in the same step.
         self._final = self._empty(size if mode == AutoresetMode.SAME_STEP else 0)
@@ -212,8 +214,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
             results = self._collect()
             if self._waiting:
                 self._waiting.clear()
-                self._sent = self._env_ids
-                self._waiting.add(self._sent, results)
+                self._waiting.add(self._env_ids, results)
                 results = self.recv()
             return results[0], results[-1]
 
@@ -237,12 +238,11 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         """Begin a step, as `step` plays it, in other threads; `recv` returns its results."""
         with self._turns.lock:
             self._turns.settle()
-            if self._waiting and self._is_sent:
-                self._waiting.add(self._sent, self._collect())
-                self._is_sent = False
+            if self._waiting:
+                self._receive()
             self._order(actions)
+            self._sent, self._is_sent = self._received, True
             self._begin(self._games.send)
-            self._is_sent = True
 
     def recv(self) -> Step:
         """The results of what was sent; with a `batch_size`, of the games that come next."""
@@ -252,14 +252,21 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
                     raise EnvOrderError("Nothing was sent: call send() before recv().")
                 self._is_sent = False
                 return self._collect()
-            while not self._waiting.is_enough:
-                if not self._is_sent:
-                    raise EnvOrderError("No more results will come: call send() before recv().")
-                self._is_sent = False
-                self._waiting.add(self._sent, self._collect())
-            results = self._waiting.take()
-            self._sent = results[-1]["env_id"]
+            if not self._waiting.is_enough:
+                self._receive()
+            if not self._waiting.is_enough:
+                raise EnvOrderError("No more results will come: call send() before recv().")
+            results: Step = self._waiting.take()
+            self._received = results[-1]["env_id"]
+            if len(self._final) and not (results[2] | results[3]).any():
+                del results[-1]["final_obs"]
             return results
+
+    def _receive(self) -> None:
+        """Let the results of what was sent wait with the others."""
+        if self._waiting and self._is_sent:
+            self._is_sent = False
+            self._waiting.add(self._sent, self._collect())
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """The newest frames, [rows, 160, 3] uint8 each, if ``render_mode`` is ``"rgb_array"``.
@@ -331,7 +338,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         moves = self._moves if numbers.ndim > 1 else self._moves[:, 0]
         if self._waiting:
             moves[:] = kernels.SKIP
-            moves[self._sent] = self.moves[numbers]
+            moves[self._received] = self.moves[numbers]
         else:
             np.take(self.moves, numbers, out=moves, mode="clip")
         if self._opponents:
@@ -356,7 +363,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
             "episode_frame_number": results.episode_frames,
         }
         ends = results.is_over, results.is_cut
-        if len(self._final) and (ended := ends[0] | ends[1]).any():
+        ended = ends[0] | ends[1] if len(self._final) else self._final
+        if ended.any() or (self._waiting and len(self._final)):
             infos["final_obs"] = final = self._observations.copy()
             final[ended] = self._final[ended]
         return self._observations, results.rewards, *ends, infos
