@@ -12,7 +12,7 @@ SHORT = {"max_num_frames_per_episode": 60, "repeat_action_probability": 0.25, "n
 
 
 def make(size, **options):
-    return pixelpong.make_vec(size, game="breakout", img_height=21, img_width=20, **SHORT | options)
+    return pixelpong.make_vec(size, game="breakout", img_height=22, img_width=20, **SHORT | options)
 
 
 def action_of(game, step):
