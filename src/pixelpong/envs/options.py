@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import numpy as np
 
 from pixelpong.atari.cartridges import cartridge
-from pixelpong.atari.machine import ROWS, WIDTH
+from pixelpong.atari.machine import MOST_ROWS, WIDTH
 from pixelpong.config import Option
 from pixelpong.config.protocols import FrameLimit, FrameSkip
 from pixelpong.envs.errors import EnvError
@@ -26,7 +26,7 @@ Threads = Annotated[int, Meta(ge=0, le=4096)] | None  # 0, like None: one for ea
 Autoreset = Literal["NextStep", "SameStep", "Disabled"]  # the values of `AutoresetMode`
 CoinsName = Literal["ale", "pixelpong"]
 Noops = Annotated[int, Meta(ge=0, le=10_000)]
-Height = Annotated[int, Meta(ge=1, le=ROWS)]
+Height = Annotated[int, Meta(ge=1, le=MOST_ROWS)]
 Width = Annotated[int, Meta(ge=1, le=WIDTH)]
 Stack = Annotated[int, Meta(ge=1, le=64)]
 
@@ -127,15 +127,18 @@ def _check(name: str, type_: Any, value: Any, maker: str) -> Any:
 def _check_game(options: EnvOptions) -> None:
     """Refuse a game that cannot be played, and what belongs to Pong alone in another game."""
     facts = cartridge(options.game)  # raises an EmulatorError if there is no such game
-    if options.game == PONG:
-        return
     if facts.scoring is None:
         raise EnvError(f"{options.game} has no points yet; choose another game.")
+    if options.img_height > facts.rows:
+        allowed = f"at most {facts.rows}, the rows of {options.game}"
+        raise EnvError(must_be("img_height", allowed, options.img_height))
     if facts.coin_frames and facts.start_actions and options.repeat_action_probability > 0:
         raise EnvError(
             f"In {options.game}, sticky frames would already change the menu before a game, which "
             "is not covered; leave out repeat_action_probability."
         )
+    if options.game == PONG:
+        return
     of_pong = {"opponent": BUILTIN, "actions": None}
     for name, default in of_pong.items():
         if getattr(options, name) != default:
