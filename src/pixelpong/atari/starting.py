@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong.atari.cartridge import Cartridge
 from pixelpong.atari.machine import MAX_LINES
 from pixelpong.atari.resetting import IDLE_FRAMES, NO_SWITCH
 
@@ -53,6 +54,12 @@ def load(game: Game) -> bytes:
     return memory
 
 
+def timers(cartridge: Cartridge, count: int) -> NDArray[np.uint8]:
+    """The numbers with which the timer begins at starts 0 … count − 1 since loading."""
+    places = [_timer_place(cartridge, _LOADS + number) for number in range(count)]
+    return (_SHORTEST + _draw(places[-1] + 1)[places] % _TIMERS).astype(np.uint8)
+
+
 def reset(game: Game, number: int, memory: bytes) -> NDArray[np.void]:
     """A machine that was just reset, [1] of its record; the arguments are those of `start`."""
     machine: NDArray[np.void] = _switch_on(game, memory, _LOADS + number)
@@ -63,15 +70,20 @@ def _switch_on(game: Game, memory: bytes, resets: int) -> Any:
     """A machine after a reset; resets are counted from 1 since the cartridge was loaded."""
     machine: Any = game.power_on()
     machine["ram"] = np.frombuffer(memory, np.uint8)
-    if game.cartridge.scheme.endswith("SC"):  # its memory is filled, except at the first reset
-        numbers = _draw(_MEMORY + resets + _MEMORY * (resets - 1))
-        machine["extra_ram"] = numbers[-_MEMORY:] & 0xFF
-        number = numbers[-1 - _MEMORY]
-    else:
-        number = _draw(_MEMORY + resets)[-1]
-    machine["timer"] = _SHORTEST + number % _TIMERS
+    place = _timer_place(game.cartridge, resets)
+    numbers = _draw(place + 1 + _MEMORY)
+    machine["timer"] = _SHORTEST + numbers[place] % _TIMERS
     machine["timer_shift"] = _SHIFT
+    if game.cartridge.has_memory and resets > 1:
+        machine["extra_ram"] = numbers[place + 1 :] & 0xFF
     return machine
+
+
+def _timer_place(cartridge: Cartridge, resets: int) -> int:
+    """The place of the timer's number: each reset after the first also fills cartridge memory."""
+    if cartridge.has_memory:
+        return _MEMORY + (resets > 1) + (1 + _MEMORY) * max(resets - 2, 0)
+    return _MEMORY + resets - 1
 
 
 def _draw(count: int) -> NDArray[np.uint32]:
