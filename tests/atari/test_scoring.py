@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -199,3 +200,12 @@ def test_rules_become_lines_of_typed_python():
         "m.points += reward",
     ):
         assert f"    {line}\n" in source
+
+
+def test_the_documented_facts_are_those_of_the_file():
+    root = Path(__file__).parents[2]
+    page = (root / "docs/emulator.md").read_text("utf-8").partition("## Points, lives, ends")[2]
+    lines = (root / "src/pixelpong/atari/cartridges.json").read_text("utf-8")
+    shown = re.findall(r'`("\w+": ".*?")`', page.partition("\n## ")[0])
+    assert len(shown) == 10
+    assert all(each in lines for each in shown)

@@ -71,7 +71,7 @@ def packed(memory) -> bytes:
 
 
 def read_bytes(scoring: Scoring, kind: str) -> list[int]:
-    """The addresses that the rules read, in the console's memory (``x``) or the cartridge's (``c``)."""
+    """The addresses that rules read, in the console's memory (``x``) or the cartridge's (``c``)."""
     found = re.findall(rf"\b{kind}([89A-F][0-9A-F])\b", " ".join(scoring.rules.values()))
     return sorted({int(address, 16) & 127 for address in found})
 
