@@ -35,6 +35,6 @@ Read in this order:
     shrinking    reducing pictures to a smaller size
 
 It knows the hardware and facts about cartridges, and imports only `pixelpong.errors` from the
-package. Everything else that is specific to Pong is in `pixelpong.env`. ``docs/emulator.md`` describes the pitfalls and how
-exactness is tested.
+package. What else is Pong's is in `pixelpong.env`. ``docs/emulator.md`` describes the pitfalls and
+how exactness is tested.
 """
