@@ -69,6 +69,8 @@ class _Names(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         """A value of the frame before."""
+        if ast.unparse(node.value) != "old":
+            raise SyntaxError(f"only the frame before has parts: {ast.unparse(node)}")
         return _parse(f"m.noted[{self._noted.index(node.attr)}]")
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
