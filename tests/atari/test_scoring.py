@@ -58,7 +58,7 @@ def test_in_made_up_memories_the_score_is_ales(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_in_thousands_of_made_up_memories_the_score_is_ales(name):
     asked = Asked(load_game(name))
-    asked.play_made_up(5000, np.random.default_rng(2))
+    asked.play_made_up(2000, np.random.default_rng(2))
     assert not asked.found.difference
     assert asked.found.rewards >= 20
     assert asked.found.ends >= 5
@@ -70,9 +70,9 @@ def test_in_play_the_score_is_ales_over_several_games(name):
     """`Lockstep` compares rewards, lives and ends after each frame."""
     lockstep = Lockstep(load_game(name))
     for number, style in enumerate(STYLES):
-        found = lockstep.play(style, 3000, np.random.default_rng([3, number]))
+        found = lockstep.play(style, 2000, np.random.default_rng([3, number]))
     assert not found.difference
-    assert found.frames == 9000
+    assert found.frames == 6000
 
 
 @pytest.mark.slow
@@ -82,7 +82,7 @@ def test_a_snapshot_in_mid_game_continues_with_ales_score(name):
     game = load_game(name)
     lockstep, rng = Lockstep(game), np.random.default_rng(4)
     actions, size = moves("purposeful", game.cartridge.legal_actions, rng), game.cartridge.kept_size
-    for _ in range(2000):
+    for _ in range(1000):
         other = np.frombuffer(rng.bytes(MACHINE.itemsize), MACHINE).copy()
         other.view(np.uint8)[:size] = lockstep.machine.view(np.uint8)[:size]
         other["shades"] = range(256)
