@@ -60,7 +60,7 @@ class Asked(Lockstep):
             length += 1
             if self.found.differences:
                 return
-            if self._ale.game_over() or length == LONGEST or rng.random() < 0.01:
+            if self._ale.game_over() or length == LONGEST or rng.random() < 0.005:
                 self.restart()
                 memories, length = make_up(self, rng), 0
 
@@ -98,7 +98,7 @@ def make_up(asked: Asked, rng: np.random.Generator) -> Iterator[tuple[bytes, byt
     goals = conditions(scoring)
     memory, extra = (asked.machine[name][0].copy() for name in ("ram", "extra_ram"))
     parts = [(memory, read_bytes(scoring, "x")), (extra, read_bytes(scoring, "c"))]
-    held = {int(k): int(rng.choice(pool)) for k in parts[0][1] if rng.random() < 0.1}
+    held = {k: int(rng.choice((0, rng.choice(pool)))) for k in parts[0][1] if rng.random() < 0.25}
     while True:
         for part, used in parts:
             for _ in range(rng.integers(1, 5) if used else 0):
