@@ -54,6 +54,16 @@ def test_in_made_up_memories_the_score_is_ales(name):
     assert asked.found.frames == 60
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in NAMES if cartridge(name).scoring.first])
+def test_the_first_frame_of_a_game_continues_from_the_values_at_its_start(name):
+    asked, rng = Asked(load_game(name)), np.random.default_rng(10)
+    for _ in range(40):
+        asked.play_made_up(1, rng)
+        asked.restart()
+    assert not asked.found.difference
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("name", NAMES)
 def test_in_thousands_of_made_up_memories_the_score_is_ales(name):

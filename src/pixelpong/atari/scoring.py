@@ -49,7 +49,8 @@ class Scoring:
     """The facts about the points, lives and end of a game."""
 
     rules: Mapping[str, str]  # expressions by name
-    first: Mapping[str, int] = field(default_factory=dict)  # values at the start, if not computed
+    # Values at the start, where the rules would give others.
+    first: Mapping[str, int] = field(default_factory=dict)
     board: tuple[int, ...] = ()  # addresses of its cells, from 0 on
     keeps_lives: bool = False  # whether lives are shown after the end, too
 
