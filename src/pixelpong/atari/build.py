@@ -7,8 +7,9 @@ Any other cartridge is a small program, linked to a program that all of them sha
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import ModuleType
 
-from pixelpong.atari import banks, console, drawing, past, playing, tia
+from pixelpong.atari import banks, console, digits, drawing, past, playing, resetting, scoring, tia
 from pixelpong.atari.cartridge import Cartridge
 from pixelpong.atari.disassembly import BankedRom, Spot
 from pixelpong.atari.interpreter import add_interpreter
@@ -18,7 +19,7 @@ from pixelpong.atari.program import INT, NOTHING, POINTER, Program
 from pixelpong.atari.translation import Translation
 
 CONSOLE = (drawing, tia, banks, console, past)
-EXPORTS = ("play_frames", "idle", "play")
+EXPORTS = ("play_frames", "start_game", "idle", "play")
 
 # The facts about a cartridge that are unknown when the console is compiled alone.
 _NUMBERS = (
@@ -35,7 +36,7 @@ def make_program(
     translation = Translation(rom, entries, hints)
     program = Program(cartridge.record, cartridge.all_constants(rom))
     _add_cartridge(program, rom)
-    lower_modules(program, (*CONSOLE, playing, *cartridge.modules), EXPORTS)
+    lower_modules(program, (*CONSOLE, *_own_modules(cartridge)), EXPORTS)
     translation.add_to(program)
     add_interpreter(program)
     return program
@@ -63,12 +64,20 @@ def make_game(cartridge: Cartridge, rom: BankedRom, entries: Iterable[Spot]) -> 
     _add_cartridge(program, rom)
     lower_modules(program, CONSOLE)
     program.has_functions = True
-    lower_modules(program, (playing, *cartridge.modules), EXPORTS)
+    lower_modules(program, _own_modules(cartridge), EXPORTS)
     program.has_functions = False
     Translation(rom, entries).add_to(program)
     program.functions.append("declare void @atari.interpret(ptr)")
     program.define_outside()
     return program
+
+
+def _own_modules(cartridge: Cartridge) -> tuple[ModuleType, ...]:
+    """The modules that are compiled for each cartridge."""
+    scores: tuple[ModuleType, ...] = ()
+    if cartridge.scoring:
+        scores = (digits, scoring.make_module(cartridge.name, cartridge.scoring))
+    return (playing, resetting, *scores, *cartridge.modules)
 
 
 def _add_cartridge(program: Program, rom: BankedRom) -> None:

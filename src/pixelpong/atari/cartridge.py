@@ -28,10 +28,15 @@ from pixelpong.atari.machine import (
     make_machine,
 )
 from pixelpong.atari.playing import JOYSTICK, PADDLE, RIGHT_JOYSTICK
+from pixelpong.atari.resetting import NO_SWITCH, RESET, RESET_FRAMES, SELECT
+from pixelpong.atari.scoring import Scoring
 
 _SCHEMES = {"2K": NONE, "4K": NONE, "F8": WHOLE, "F6": WHOLE, "E0": QUARTERS, "FE": LINE}
 # The parts of the ROM that a cartridge shows when it is switched on, in kB.
 _FIRST_BANKS = {"F8": (4, 5, 6, 7), "F6": (0, 1, 2, 3), "E0": (4, 5, 6, 7)}
+
+
+SWITCH_ACTIONS = {40: RESET, 41: SELECT}  # start actions that hold a switch
 
 
 @dataclass(frozen=True)
@@ -77,12 +82,17 @@ class Cartridge:
     highest_ohm: int = PADDLE_HIGHEST
     actions: tuple[int, ...] = tuple(range(18))  # those that do something in the game
     legal_actions: tuple[int, ...] = tuple(range(18))
+    scoring: Scoring | None = None  # None if the points of the game are not known
     # How a game starts, see `pixelpong.atari.starting`.
     reset_frames: int = 12  # for which RESET is held
     select: Select | None = None
     wait_frames: int = 0  # in which nothing is pressed, before the last RESET
     # An action, or a switch (`SWITCH_ACTIONS`), and for how many frames.
     start_actions: tuple[tuple[int, int], ...] = ()
+    coin_frames: int = 0  # frames of a start in which ALE draws whether an action sticks
+    # What a start depends on: "constant", nothing; "timer", the number that the timer starts with;
+    # "memory", also on what the memory held before.
+    start: str = "constant"
     # For a cartridge that is compiled as one module, with typed functions of its own: places of
     # code that is reached by jumps through memory; modules whose functions replace the machine's;
     # code by place in the ROM that is added in front of an instruction; constants; the record.
@@ -113,7 +123,7 @@ class Cartridge:
         places = [0xF000 | place for place in self.entries]
         return [(address % size, address) for address in (*vectors, *places)]
 
-    def all_constants(self, rom: BankedRom) -> dict[str, int]:
+    def all_constants(self, rom: BankedRom) -> dict[str, Any]:
         """The constants of the machine's modules that this cartridge gives."""
         controls = CONTROLS[self.controls]
         return {
@@ -130,8 +140,43 @@ class Cartridge:
             "CONTROLS": controls.kind,
             "TURNED": controls.turned,
             "HIGHEST_OHM": self.highest_ohm,
+            **self._start_constants(),
+            **self._board_constants(),
             **self.constants,
         }
+
+    def _start_constants(self) -> dict[str, Any]:
+        """The constants of `pixelpong.atari.resetting`."""
+        steps = [
+            (0, NO_SWITCH, self.wait_frames),
+            (0, RESET, self.reset_frames - RESET_FRAMES),
+            *(
+                (0, SWITCH_ACTIONS[action], count)
+                if action in SWITCH_ACTIONS
+                else (action, NO_SWITCH, count)
+                for action, count in self.start_actions
+            ),
+        ]
+        steps = [step for step in steps if step[2]]
+        presses = sum(switches == SELECT for _, switches, _ in steps)
+        found = {
+            "STEPS": tuple(steps),
+            "NUM_STEPS": len(steps),
+            "COUNTED_FRAMES": self.coin_frames + presses,
+        }
+        if select := self.select:
+            found |= {
+                "CHOICE": tuple(select.until.items()),
+                "NUM_VALUES": len(select.until),
+                "FIRST_PRESS": select.first,
+                "PRESS": select.frames,
+            }
+        return found
+
+    def _board_constants(self) -> dict[str, Any]:
+        """The constants of `pixelpong.atari.digits`."""
+        board = self.scoring.board if self.scoring else ()
+        return {"BOARD": board, "CELLS": len(board)} if board else {}
 
     def power_on(self, rom: bytes) -> NDArray[np.void]:
         """A machine that has just been switched on, with empty memory: [1] of its record."""

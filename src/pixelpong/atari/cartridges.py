@@ -13,6 +13,7 @@ from importlib import resources
 from typing import Any
 
 from pixelpong.atari.cartridge import Cartridge, Select
+from pixelpong.atari.scoring import Scoring
 from pixelpong.errors import EmulatorError, did_you_mean, unknown
 
 
@@ -34,6 +35,17 @@ def not_covered() -> dict[str, str]:
     return {name: each["not_covered"] for name, each in facts().items() if "not_covered" in each}
 
 
+def scored_names() -> list[str]:
+    """The names of the cartridges whose points, lives and ends are ALE's, too."""
+    return [name for name, each in facts().items() if "scoring" in each]
+
+
+def not_scored() -> dict[str, str]:
+    """The others, and why their points, or the whole cartridge, are not covered."""
+    others = {name: each for name, each in facts().items() if "scoring" not in each}
+    return {name: each.get("not_covered") or each["not_scored"] for name, each in others.items()}
+
+
 def cartridge(name: str) -> Cartridge:
     """The facts about a cartridge with a name of ale-py's, such as ``"space_invaders"``."""
     line = dict(facts().get(name, ()))
@@ -50,4 +62,16 @@ def cartridge(name: str) -> Cartridge:
     if select := line.get("select"):
         until = {int(address, 16) & 127: value for address, value in select["until"].items()}
         line["select"] = Select(select["frames"], until, select.get("first", 0))
+    line.pop("not_scored", None)
+    if scoring := line.get("scoring"):
+        line["scoring"] = _read_scoring(dict(scoring))
     return Cartridge(name, **line)
+
+
+def _read_scoring(facts: dict[str, Any]) -> Scoring:
+    first, keeps_lives = facts.pop("first", {}), facts.pop("keeps_lives", False)
+    board: list[int] = []
+    for span in facts.pop("board", "").split():
+        start, end = (int(address, 16) & 127 for address in span.split("-"))
+        board += range(start, end + 1)
+    return Scoring(facts, first, tuple(board), keeps_lives)

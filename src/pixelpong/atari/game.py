@@ -18,13 +18,14 @@ from pixelpong.atari.cache import cache_folder
 from pixelpong.atari.cartridge import Cartridge
 from pixelpong.atari.disassembly import Spot
 from pixelpong.atari.exploring import Notes, explore
-from pixelpong.atari.machine import FRAME_DONE, NOT_IMPLEMENTED, TOO_OLD
+from pixelpong.atari.machine import FRAME_DONE, NOT_CHOSEN, NOT_IMPLEMENTED, TOO_OLD
 from pixelpong.atari.native import NativeCode, Source
 from pixelpong.errors import EmulatorError
 
 _REASONS = {
     NOT_IMPLEMENTED: "the game used an instruction that is not covered",
     TOO_OLD: "its picture shows parts of too many older frames",
+    NOT_CHOSEN: "no press of SELECT chose the right game of the cartridge",
 }
 
 
@@ -39,6 +40,8 @@ class Game:
     Attributes:
         address: of ``play_frames`` (`pixelpong.atari.playing`), for other compiled code:
             ``void play_frames(machine *, const uint8 *actions, int32 count, int32 draws)``.
+        start_address: of ``start_game`` (`pixelpong.atari.resetting`), which plays the start of a
+            game: ``void start_game(machine *)``.
         was_kept: the machine code came from the cache.
     """
 
@@ -70,11 +73,13 @@ class Game:
             advice = "use a machine that numba supports"
             raise EmulatorError(f"LLVM cannot compile the game: {error}; {advice}") from error
         self.address = self._code.address("play_frames")
+        self.start_address = self._code.address("start_game")
         number, pointer = ctypes.c_int32, ctypes.c_void_p
         self.play_frames = self._code.function(
             "play_frames", None, pointer, pointer, number, number
         )
         self._idle = self._code.function("idle", None, pointer, number, number)
+        self._start_game = self._code.function("start_game", None, pointer)
         # Plays frames with the inputs as they are: ``play_on(machine's address, count) -> stop``.
         self.play_on = self._code.function("play", number, pointer, number)
 
@@ -123,8 +128,9 @@ class Game:
         cartridge = self.cartridge
         facts = sorted(cartridge.all_constants(self._banked).items())
         hints = (cartridge.entries, dict(cartridge.hints), cartridge.record.descr)
+        rules = repr(cartridge.scoring)
         modules = [Path(str(module.__file__)) for module in cartridge.modules]
-        return _hash(self._rom, repr((form, facts, hints)), *modules)
+        return _hash(self._rom, repr((form, facts, hints, rules)), *modules)
 
     def with_facts(self, **changes: Any) -> Game:
         """The same program, compiled for a console for which other facts hold."""
@@ -137,6 +143,13 @@ class Game:
     def play(self, machine: NDArray[np.void], actions: bytes, draws: int) -> None:
         """Play frames, one action byte each, and draw the last one; fewer if the game ends."""
         self.play_frames(machine.ctypes.data, actions, len(actions), draws)
+        stop = int(machine["stop"][0])
+        if stop != FRAME_DONE:
+            raise not_covered(stop)
+
+    def start_game(self, machine: NDArray[np.void]) -> None:
+        """Play a machine that was just reset up to the start of a game, and draw the last frame."""
+        self._start_game(machine.ctypes.data)
         stop = int(machine["stop"][0])
         if stop != FRAME_DONE:
             raise not_covered(stop)

@@ -85,6 +85,7 @@ BEGINNING = np.dtype(
 """Everything that determines a frame: the state before it, and its inputs."""
 
 MOST_OLDER = 3  # the most frames that one of the two pictures may be made of
+MOST_NOTED = 3  # the most values that the score of a game needs from the frame before
 
 KEPT = np.dtype(
     [
@@ -96,6 +97,8 @@ KEPT = np.dtype(
         ("drew_to", "<i4", 2 * MOST_OLDER),
         ("beginnings", "u1", 2 * MOST_OLDER * BEGINNING.itemsize),
         ("beginning", "u1", BEGINNING.itemsize),
+        # For `pixelpong.atari.scoring`: values of the frame before.
+        ("noted", "<i4", MOST_NOTED),
     ]
 )
 """A snapshot for most cartridges, see `pixelpong.atari.cartridge.Cartridge.kept_size`."""
@@ -148,9 +151,9 @@ BEFORE, ASIDE, THIS_BEGINNING, BEGINNINGS = (
 DRAW_NOTHING, DRAW_OWN, DRAW_PICTURE = range(3)
 
 # Why a frame stopped: the first code means that it is complete; the next two, that something was
-# not covered. The last two are internal: the frame is long, so its instructions must be counted; or
-# it has so many that ALE leaves it.
-FRAME_DONE, NOT_IMPLEMENTED, TOO_OLD, LONG_FRAME, TOO_MANY = range(1, 6)
+# not covered. Two are internal: the frame is long, so its instructions must be counted; or it has
+# so many that ALE leaves it. The last one is of a start: no press of SELECT chose the game.
+FRAME_DONE, NOT_IMPLEMENTED, TOO_OLD, LONG_FRAME, TOO_MANY, NOT_CHOSEN = range(1, 7)
 
 # A paddle's knob, in ohm: its initial position, its ends, and its turn by a press of one frame.
 # Source: ALE, PADDLE_MIN, PADDLE_MAX, PADDLE_DELTA; the centre is half the sum.

@@ -39,3 +39,4 @@ def _read_table() -> NDArray[np.uint8]:
 
 
 PALETTE = _read_table()  # [256, 3] uint8
+PALETTES = {"NTSC": PALETTE, "PAL": PALETTE}

@@ -1,8 +1,10 @@
-"""Playing frames with a player's actions: ``play_frames``, the machine's one door.
+"""Playing frames with a player's actions: ``play_frames``.
 
 What an action presses, and what points and lives a game has, differ between cartridges. Here are
-joysticks and paddles, and a game without points; a cartridge can replace `press` and `score`. The
-results are fields of the record. Written in typed Python, compiled with each cartridge.
+joysticks and paddles, and a game without points. `pixelpong.atari.scoring` makes the functions
+`score`, `recall` and `begin_score` of a game from the facts about it; a cartridge can have its own,
+and its own `press`. The results are fields of the record. Written in typed Python, compiled with
+each cartridge.
 
 The actions are ALE's eighteen: nothing, the button, eight directions, and these with the button.
 Source: ALE plays the same frames, by tests.
@@ -22,7 +24,7 @@ from pixelpong.atari.machine import (
     PADDLE_TURN,
 )
 from pixelpong.atari.past import play_frame
-from pixelpong.atari.typed import Bytes, Int, Machine, copy
+from pixelpong.atari.typed import Bytes, Int, Machine, copy, inline
 
 # What is plugged in: a joystick in the left or in the right port, or a paddle. The constants below
 # are those of a joystick, other cartridges have others.
@@ -72,8 +74,21 @@ def turn_paddle(m: Machine, pressed: Int) -> None:
     m.swcha = 0xFF - (0x80 >> TURNED) * (pressed & 1)
 
 
+@inline
 def score(m: Machine) -> None:
     """Set points, lives, and whether the game is over or may be after the next frame."""
+
+
+@inline
+def recall(m: Machine) -> None:
+    """Set the points from which the rewards of the next frames are counted."""
+    score(m)
+
+
+@inline
+def begin_score(m: Machine) -> None:
+    """Set points and lives at the start of a game."""
+    score(m)
 
 
 def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> None:
@@ -103,7 +118,7 @@ def play_some(
     m: Machine, actions: Bytes, count: Int, draws: Int, draws_all: Int, counts: Int
 ) -> None:
     """Play frames as `play_frames` does, and draw the last one or all; `counts` as `play_frame`."""
-    score(m)
+    recall(m)
     before = m.points
     m.stop = FRAME_DONE
     k = 0
@@ -122,13 +137,18 @@ def play(m: Machine, count: Int) -> Int:
     m.stop = FRAME_DONE
     k = 0
     while k < count and m.stop == FRAME_DONE:
-        copy(m, BEFORE, 0, KEPT_SIZE)
-        play_frame(m, 0)
-        if m.stop == LONG_FRAME:
-            copy(m, 0, BEFORE, KEPT_SIZE)
-            play_frame(m, 1)
+        play_next(m)
         k += 1
     return m.stop
+
+
+def play_next(m: Machine) -> None:
+    """Play a frame with the inputs as they are."""
+    copy(m, BEFORE, 0, KEPT_SIZE)
+    play_frame(m, 0)
+    if m.stop == LONG_FRAME:
+        copy(m, 0, BEFORE, KEPT_SIZE)
+        play_frame(m, 1)
 
 
 def idle(m: Machine, switches: Int, count: Int) -> None:

@@ -62,7 +62,7 @@ class Program:
     """Functions, constants and tables that are compiled together."""
 
     machine: np.dtype[Any]  # the record that ``m.name`` refers to
-    given: dict[str, int] = field(default_factory=dict)  # constants that differ from the source's
+    given: dict[str, Any] = field(default_factory=dict)  # constants that differ from the source's
     # Names that a linked program defines: constants and tables, with the type of an element; and
     # whether it also defines the functions, except those to inline.
     outside: dict[str, str] = field(default_factory=dict)

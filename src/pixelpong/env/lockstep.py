@@ -1,7 +1,8 @@
 """Plays a cartridge here and on ALE, frame by frame, to check that it is the same game.
 
-It compares the memory after every frame and every start, and some of the pictures. Both sides start
-games as ALE does: after a reset, which keeps what the previous game left in memory.
+It compares the memory after every frame and every start, and some of the pictures; and if the facts
+about the points are known, also reward, lives and end. Both sides start games as ALE does: after a
+reset, which keeps what the previous game left in memory.
 """
 
 from __future__ import annotations
@@ -60,7 +61,10 @@ class Comparison:
     wrong_pictures: int = 0
     pokes: int = 0
     stops: int = 0  # stops of our machine after pokes
-    differences: int = 0  # differences in memory; without pokes, play ends at the first one
+    rewards: int = 0  # frames with a reward
+    ends: int = 0
+    # Differences in memory, reward, lives or end; without pokes, play ends at the first one.
+    differences: int = 0
     difference: str = ""
     picture_difference: str = ""
 
@@ -106,14 +110,14 @@ class Lockstep:
         self._number += 1
         self._ale.reset_game()
         self.machine: Any = start(self.game, self._number, memory)
-        self._compare("a start")
+        self._compare_start("a start")
         self.found.starts += 1
 
     def _load(self) -> None:
         """Load the cartridge into both consoles."""
         self._number, self._ale = 0, load_ale(self.game.cartridge.name)
         self.machine = start(self.game)
-        self._compare("the first start")
+        self._compare_start("the first start")
         self.found.starts += 1
 
     def poke(self, address: int, value: int) -> None:
@@ -126,11 +130,13 @@ class Lockstep:
         """Play a frame on both, and compare it."""
         found, machine = self.found, self.machine
         kind = DRAW_PICTURE if draws else DRAW_NOTHING
-        self._ale.act(action)
+        reward = self._ale.act(action)
         self.game.play_frames(machine.ctypes.data, bytes([action]), 1, kind)
         found.frames += 1
         if machine["stop"][0] == FRAME_DONE:
             self._compare(f"frame {found.frames}", with_picture=draws)
+            if self.game.cartridge.scoring:
+                self._compare_score(reward, f"frame {found.frames}")
         elif found.pokes:  # the poke made the program crash, so its later frames do not matter
             found.stops += 1
         else:
@@ -139,6 +145,25 @@ class Lockstep:
     def _memory(self) -> NDArray[np.uint8]:
         memory: NDArray[np.uint8] = self._ale.getRAM()
         return memory
+
+    def _compare_start(self, when: str) -> None:
+        """Compare the memory and the picture of a start; what ALE counts; and the lives."""
+        self._compare(when)
+        frames, lives = self._ale.getEpisodeFrameNumber(), self._ale.lives()
+        if self.machine["frames"][0] != frames:
+            self._differ(f"{self.machine['frames'][0]} frames of {when} are counted, not {frames}")
+        if self.game.cartridge.scoring and self.machine["lives"][0] != lives:
+            self._differ(f"{self.machine['lives'][0]} lives after {when}, not {lives}")
+
+    def _compare_score(self, reward: int, when: str) -> None:
+        """Compare what a frame paid and came to."""
+        theirs = {"reward": reward, "lives": self._ale.lives(), "is_over": self._ale.game_over()}
+        self.found.rewards += reward != 0
+        self.found.ends += theirs["is_over"]
+        for name, value in theirs.items():
+            ours = self.machine[name][0]
+            if ours != value:
+                self._differ(f"{name} is {ours}, not {int(value)}, after {when}")
 
     def _differ(self, text: str) -> None:
         self.found.differences += 1

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pixelpong.atari.cartridges import cartridge as find_cartridge
 from pixelpong.atari.game import Game, not_covered
 from pixelpong.atari.machine import FRAME_DONE, PADDLE_CENTRE, ROWS, STATE, WIDTH
-from pixelpong.atari.starting import NO_SWITCH, RESET, SELECT
+from pixelpong.atari.resetting import NO_SWITCH, RESET, SELECT
 from pixelpong.env import cartridge, field
 from pixelpong.env.field import PONG_MACHINE
 from pixelpong.env.preprocess import pack_field
@@ -33,6 +33,7 @@ PONG = dataclasses.replace(
     hints=cartridge.HINTS,
     constants={"FIRST_OWN_ROW": field.FIELD_TOP},
     record=PONG_MACHINE,
+    scoring=None,  # `cartridge.score` is faster
 )
 
 _NUM_MODES = 50  # games on the cartridge

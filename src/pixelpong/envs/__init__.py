@@ -10,6 +10,6 @@ env = pixelpong.make_two()
 from pixelpong.envs.gym import ID as ID  # which registers the environments
 from pixelpong.envs.single import PongEnv
 from pixelpong.envs.two import TwoPlayerEnv
-from pixelpong.envs.vector import PongVectorEnv
+from pixelpong.envs.vector import VectorEnv
 
-make_env, make_vec, make_two = PongEnv, PongVectorEnv, TwoPlayerEnv
+make_env, make_vec, make_two = PongEnv, VectorEnv, TwoPlayerEnv

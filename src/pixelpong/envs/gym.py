@@ -23,6 +23,6 @@ def make_theirs() -> gymnasium.Env[NDArray[Any], Any]:
 gymnasium.register(
     ID,
     "pixelpong.envs.single:PongEnv",
-    vector_entry_point="pixelpong.envs.vector:PongVectorEnv",
+    vector_entry_point="pixelpong.envs.vector:VectorEnv",
     disable_env_checker=True,
 )

@@ -8,16 +8,21 @@ import json
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_type_hints
 
+from pixelpong.atari.cartridges import cartridge
 from pixelpong.atari.machine import ROWS, WIDTH
 from pixelpong.config import Option
 from pixelpong.config.protocols import FrameLimit, FrameSkip
 from pixelpong.errors import ConfigError, did_you_mean, must_be, unknown
-from pixelpong.schema import Meta, Number, Share
+from pixelpong.games.console import PONG
+from pixelpong.items import BUILTIN
+from pixelpong.schema import Count, Meta, Number, Share
 
 Observation = Literal["atari", "pixels", "frame", "field"]
 Actions = Literal["six", "three", "two"]
+Threads = Annotated[int, Meta(ge=0, le=4096)] | None  # 0, like None: one for each core
 Autoreset = Literal["NextStep", "SameStep", "Disabled"]  # the values of `AutoresetMode`
-Waits = Annotated[int, Meta(ge=0, le=10_000)]
+CoinsName = Literal["ale", "pixelpong"]
+Noops = Annotated[int, Meta(ge=0, le=10_000)]
 Height = Annotated[int, Meta(ge=1, le=ROWS)]
 Width = Annotated[int, Meta(ge=1, le=WIDTH)]
 Stack = Annotated[int, Meta(ge=1, le=64)]
@@ -25,13 +30,17 @@ Stack = Annotated[int, Meta(ge=1, le=64)]
 
 @dataclass(frozen=True)
 class EnvOptions:
-    """The options of an environment, described in `PongVectorEnv`."""
+    """The options of an environment, described in `VectorEnv`."""
 
     num_envs: Number
     observation: Observation
-    actions: Actions
+    game: str
+    actions: Actions | None
     opponent: str
-    num_threads: Number | None
+    coins: CoinsName | None
+    num_threads: Threads
+    thread_affinity_offset: Annotated[int, Meta(ge=-1)]
+    batch_size: Count
     copy: bool
     render_mode: Literal["rgb_array"] | None
     autoreset_mode: Autoreset
@@ -39,8 +48,10 @@ class EnvOptions:
     max_frameskip: FrameSkip | None
     repeat_action_probability: Share
     max_num_frames_per_episode: FrameLimit
-    noop_max: Waits
+    noop_max: Noops
     use_fire_reset: bool
+    episodic_life: bool
+    life_loss_info: bool
     reward_clipping: bool
     full_action_space: bool
     img_height: Height
@@ -50,42 +61,40 @@ class EnvOptions:
     maxpool: bool
 
     @property
+    def coins_name(self) -> CoinsName:
+        """Whose coins decide what sticks."""
+        is_like_ale = self.max_frameskip is None and self.opponent == BUILTIN
+        return self.coins or ("ale" if is_like_ale else "pixelpong")
+
+    @property
     def most_frames(self) -> int:
         """The most frames of a step."""
         return max(self.frameskip, self.max_frameskip or 0)
 
 
-# Options of AtariVectorEnv that have no effect on Pong, with the only accepted values.
-_UNUSED = {
-    "batch_size": 0, "thread_affinity_offset": -1, "continuous": False,
-    "continuous_action_threshold": 0.5, "episodic_life": False, "life_loss_info": False,
-}  # fmt: skip
 # Options that only affect the observation "atari", with their defaults.
 _OF_ATARI = {"img_height": 84, "img_width": 84, "grayscale": True, "stack_num": 4, "maxpool": True}
 # Options that do not affect the future of a game.
-_FREE = ("num_envs", "num_threads", "copy", "reward_clipping", "opponent")
+_FREE = (
+    "num_envs", "num_threads", "thread_affinity_offset", "batch_size", "copy", "reward_clipping",
+    "opponent",
+)  # fmt: skip
 
 
-def check_options(options: dict[str, Any], unused: dict[str, Any], maker: str) -> EnvOptions:
-    """Refuse options that are unknown, out of range, or have no effect with the others.
+def check_options(options: dict[str, Any], maker: str) -> EnvOptions:
+    """Refuse options that are out of range, or have no effect with the others.
 
-    `unused` holds the options that are not in `EnvOptions`; `maker` is the name of the called
-    function.
+    `maker` is the name of the called function.
     """
     types = get_type_hints(EnvOptions, include_extras=True)
-    for name, value in unused.items():
-        if name not in _UNUSED:
-            advice = did_you_mean(name, types, "see help(pixelpong.make_vec)")
-            raise ConfigError(f"{maker}: {unknown('option', name, advice)}")
-        if value != _UNUSED[name]:
-            raise ConfigError(f"Pong has no use for {name}; leave it out.")
     checked = EnvOptions(
         **{
             name: Option(name, types[name], None).check(getattr(value, "value", value), maker)
             for name, value in options.items()
         }
     )
-    if checked.full_action_space and checked.actions != "six":
+    _check_game(checked)
+    if checked.full_action_space and checked.actions not in (None, "six"):
         raise ConfigError("full_action_space has all actions. Leave out one of the two options.")
     if checked.observation != "atari":
         for name, default in _OF_ATARI.items():
@@ -95,12 +104,44 @@ def check_options(options: dict[str, Any], unused: dict[str, Any], maker: str) -
     fewest, most = checked.frameskip, checked.max_frameskip
     if most is not None and most < fewest:
         raise ConfigError(must_be("max_frameskip", f"at least frameskip, {fewest}", most))
+    if checked.batch_size not in (0, checked.num_envs):
+        raise ConfigError(
+            must_be("batch_size", f"0 or num_envs, {checked.num_envs}", checked.batch_size)
+        )
+    if checked.coins == "ale" and (most is not None or checked.opponent != BUILTIN):
+        other = "max_frameskip" if most is not None else "opponent"
+        raise ConfigError(f"ale-py has nothing like {other}; with it, leave out coins='ale'.")
     return checked
+
+
+def _check_game(options: EnvOptions) -> None:
+    """Refuse a game that cannot be played, and what belongs to Pong alone in another game."""
+    facts = cartridge(options.game)  # raises an EmulatorError if there is no such game
+    if options.game == PONG:
+        return
+    if facts.scoring is None:
+        raise ConfigError(f"{options.game} has no points yet; choose another game.")
+    of_pong = {"opponent": BUILTIN, "actions": None}
+    for name, default in of_pong.items():
+        if getattr(options, name) != default:
+            raise ConfigError(f"{name} is for Pong alone; leave it out for {options.game}.")
+    if options.observation in ("pixels", "field"):
+        raise ConfigError(
+            f"The observation {options.observation!r} is for Pong alone; "
+            f"use 'atari' or 'frame' for {options.game}."
+        )
+
+
+def unknown_option(name: str, maker: str) -> ConfigError:
+    """Make the error for an option that does not exist."""
+    names = get_type_hints(EnvOptions)
+    advice = did_you_mean(name, names, "see help(pixelpong.make_vec)")
+    return ConfigError(f"{maker}: {unknown('option', name, advice)}")
 
 
 def hash_rules(options: EnvOptions, opponent: bytes) -> bytes:
     """Hash all that a game's future depends on, except its state; `opponent` names the opponent."""
-    values = dataclasses.asdict(options)
+    values = dataclasses.asdict(options) | {"coins": options.coins_name}
     rules = {name: value for name, value in values.items() if name not in _FREE}
     text = json.dumps(rules, sort_keys=True)
     return hashlib.sha256(text.encode() + b"\0" + opponent).digest()

@@ -1,4 +1,4 @@
-"""The seeds of an environment's games, of any size, and the waits that depend on them."""
+"""The seeds of an environment's games, of any size."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 
 from pixelpong.errors import ConfigError, must_be
-
-_BLOCK = 4096  # number of values skipped at a time
 
 
 def read_seed(seed: Any) -> int:
@@ -44,17 +42,3 @@ def _shorten(seed: int) -> int:
     if seed < 2**63:
         return seed
     return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1))
-
-
-def find_wait(seed: int, episode: int, noop_max: int) -> int:
-    """The number of frames without a press at the start of a seed's episode.
-
-    As in ale-py on Linux, the k-th episode uses the k-th number of C++'s ``mt19937``.
-    """
-    if noop_max == 0:
-        return 0
-    twister = np.random.RandomState(seed & 0xFFFFFFFF)
-    for first in range(0, episode + 1, _BLOCK):
-        count = min(_BLOCK, episode + 1 - first)
-        numbers = twister.randint(2**32, size=count, dtype=np.uint32)
-    return int(numbers[-1]) * noop_max >> 32

@@ -16,7 +16,7 @@ from pixelpong.config import Config
 from pixelpong.config.protocols import FrameLimit, FrameSkip, Name
 from pixelpong.envs.actions import ACTION_SETS, MEANINGS
 from pixelpong.envs.seeds import read_seed
-from pixelpong.envs.vector import Actions, Observation, PongVectorEnv
+from pixelpong.envs.vector import Actions, Observation, VectorEnv
 from pixelpong.errors import ConfigError, must_be
 from pixelpong.items import BUILTIN
 from pixelpong.schema import Share
@@ -24,7 +24,7 @@ from pixelpong.schema import Share
 Step = tuple[NDArray[Any], float, bool, bool, dict[str, Any]]
 
 
-class _OneGame(PongVectorEnv):
+class _OneGame(VectorEnv):
     maker = "make_env"
 
 
@@ -81,7 +81,7 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
             num_threads=1, autoreset_mode="Disabled", noop_max=0, use_fire_reset=False,
             frameskip=self.protocol.frame_skips[0], max_frameskip=self.protocol.max_frame_skip,
             repeat_action_probability=self.protocol.sticky,
-            max_num_frames_per_episode=self.protocol.max_frames,
+            max_num_frames_per_episode=self.protocol.max_frames, coins="pixelpong",
         )  # fmt: skip
         self.metadata = self.metadata | {"render_fps": self._envs.metadata["render_fps"]}
         self.render_mode, self._actions = render_mode, actions

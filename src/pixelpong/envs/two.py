@@ -11,14 +11,14 @@ import gymnasium
 import numpy as np
 
 from pixelpong.env.preprocess import mirror
-from pixelpong.envs.vector import Observation, PongVectorEnv
+from pixelpong.envs.vector import Observation, VectorEnv
 from pixelpong.errors import ConfigError, must_be
 from pixelpong.items import SELF
 
 Each = dict[str, Any]  # one value per agent
 
 
-class _OneGame(PongVectorEnv):
+class _OneGame(VectorEnv):
     maker = "make_two"
 
 

@@ -1,7 +1,6 @@
-"""Many games of Pong as one environment; a step of all games is one compiled call per thread.
+"""Many Atari games as one environment; a step of all games is one compiled call per thread.
 
-A game is a row in a few arrays, so a state is a copy of them. Its sticky frames are drawn as in
-`pixelpong.evaluate`: game i has the seed S + i, whose k-th episode has generator k.
+A game is a row in a few arrays, so a state is a copy of them.
 
 Ctrl-C may come at any moment. Before its round starts, a call changes only data that is recomputed
 from the state. Once the round has started, it is played to its end, if necessary by the next call.
@@ -18,57 +17,63 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from pixelpong import kernels
-from pixelpong.agent.choice import open_agent
-from pixelpong.atari.machine import ROWS, WIDTH
-from pixelpong.atari.palette import PALETTE
+from pixelpong.atari.cartridges import cartridge
+from pixelpong.atari.machine import WIDTH
+from pixelpong.atari.palette import PALETTES
 from pixelpong.config.protocols import FrameLimit, FrameSkip
 from pixelpong.env.duel import MODE
 from pixelpong.env.field import FIELD_SIZE
-from pixelpong.env.preprocess import mirror
-from pixelpong.envs.actions import ACTION_SETS, ALL_ACTIONS, DUEL_ACTIONS, SOLO_ACTIONS
+from pixelpong.envs.actions import find_moves
+from pixelpong.envs.coins import BLOCK, Coins
+from pixelpong.envs.opponents import Opponents
 from pixelpong.envs.options import (
     Actions,
     Autoreset,
+    CoinsName,
+    EnvOptions,
     Height,
+    Noops,
     Observation,
     Stack,
-    Waits,
+    Threads,
     Width,
     check_options,
     hash_rules,
+    unknown_option,
 )
-from pixelpong.envs.seeds import find_wait, read_seeds
+from pixelpong.envs.seeds import read_seeds
 from pixelpong.errors import ConfigError, did_you_mean, must_be, unknown
-from pixelpong.games.console import Rules
+from pixelpong.games.console import FIRE, PONG, Rules
 from pixelpong.games.games import Games
 from pixelpong.games.memory import State
 from pixelpong.games.pictures import View
 from pixelpong.items import BUILTIN, SELF
 from pixelpong.kernels.stepping import Results
 from pixelpong.machine import count_cores
-from pixelpong.run.arrays import fingerprint
-from pixelpong.schema import Number, Share
-from pixelpong.seeding import make_rng
+from pixelpong.schema import Count, Number, Share
 
 Step = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]
 
-_BLOCK = 128  # number of steps for which a game's random numbers are drawn at once
 
+class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
+    """Many games of one cartridge, as a replacement for ale-py's ``AtariVectorEnv``.
 
-class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
-    """Many games of Pong, as a replacement for ale-py's ``AtariVectorEnv("pong", num_envs)``.
-
-    The options have the same names and defaults, and the same actions give the same bytes. Only
-    sticky frames differ, because they come from our own generators.
+    The options have the same names and defaults; the same seed and actions give the same bytes.
 
     Args:
         num_envs: number of games.
         observation: ``"atari"``, [4, 84, 84] uint8, the last four pictures, each the maximum of two
-            grey frames, reduced in size; or ``"pixels"``, ``"field"`` or ``"frame"``, as in
-            `pixelpong.make_env`.
-        actions, opponent: as in `pixelpong.make_env`. With the opponent ``"self"``, actions [N, 2]
-            play the right and the left side.
-        num_threads: number of threads, by default one per core. It does not affect the results.
+            grey frames, reduced in size; or ``"frame"``, and for Pong alone ``"pixels"`` or
+            ``"field"``, as in `pixelpong.make_env`.
+        game: the cartridge, by ale-py's name, such as ``"ms_pacman"``.
+        actions, opponent: for Pong alone, as in `pixelpong.make_env`. With the opponent ``"self"``,
+            actions [N, 2] play the right and the left side.
+        coins: what decides which frames are sticky. ``"ale"``: ale-py's generator, the default.
+            ``"pixelpong"``: the generators of `pixelpong.evaluate`; the default with an opponent or
+            `max_frameskip`, which ale-py does not have.
+        num_threads: number of threads; 0 or None: one per core. It does not affect the results.
+        thread_affinity_offset: the core of the first thread; −1: the system chooses.
+        batch_size: must be 0 or `num_envs`.
         copy: False reuses one array, so each step overwrites the observations of the last one.
         render_mode: ``"rgb_array"`` for `render`, or None.
         autoreset_mode: ``"NextStep"``, ``"SameStep"`` or ``"Disabled"``, as in Gymnasium.
@@ -77,22 +82,22 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         max_num_frames_per_episode: frames after which an episode is cut off.
         noop_max: an episode starts with fewer than this many frames without a press, which do not
             count. If a game ends in them, they continue in another one.
-        use_fire_reset: press the button in the first frame of an episode.
-        reward_clipping: has no effect, because a step has at most one point.
-        full_action_space: use all eighteen actions of the console.
+        use_fire_reset: press the button in the first frame of an episode, if the game uses it.
+        episodic_life: a lost life ends the episode, and the next one starts with a new game.
+        life_loss_info: a lost life is reported as an end, but the game goes on.
+        reward_clipping: limit rewards to −1, 0 and 1.
+        full_action_space: use all actions of the console.
         img_height, img_width, grayscale, stack_num, maxpool: only for ``"atari"``.
-        unused: options of AtariVectorEnv that have no effect on Pong; only their defaults are
-            accepted.
 
     Raises:
         ConfigError: an option is unknown, its value out of range, or it would change nothing.
-        EmulatorError: the emulator or its game is not installed.
+        EmulatorError: there is no such game, it is not covered, or its ROM is not installed.
 
-    >>> envs = PongVectorEnv(3, num_threads=1)
+    >>> envs = VectorEnv(3, num_threads=1)
     >>> observations, infos = envs.reset(seed=0)
     >>> observations, rewards, terminated, truncated, infos = envs.step(np.array([0, 2, 3]))
     >>> observations.shape, rewards.tolist()
-    ((3, 4, 84, 84), [0.0, 0.0, 0.0])
+    ((3, 4, 84, 84), [0, 0, 0])
     """
 
     maker: ClassVar = "make_vec"  # the name of the called function, for messages
@@ -102,9 +107,13 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         num_envs: Number = 1,
         observation: Observation = "atari",
         *,
-        actions: Actions = "six",
+        game: str = PONG,
+        actions: Actions | None = None,
         opponent: str = BUILTIN,
-        num_threads: Number | None = None,
+        coins: CoinsName | None = None,
+        num_threads: Threads = None,
+        thread_affinity_offset: int = -1,
+        batch_size: Count = 0,
         copy: bool = True,
         render_mode: Literal["rgb_array"] | None = None,
         autoreset_mode: Autoreset | AutoresetMode = "NextStep",
@@ -112,8 +121,10 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         max_frameskip: FrameSkip | None = None,
         repeat_action_probability: Share = 0.0,
         max_num_frames_per_episode: FrameLimit = 108_000,
-        noop_max: Waits = 30,
+        noop_max: Noops = 30,
         use_fire_reset: bool = True,
+        episodic_life: bool = False,
+        life_loss_info: bool = False,
         reward_clipping: bool = True,
         full_action_space: bool = False,
         img_height: Height = 84,
@@ -121,28 +132,28 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         grayscale: bool = True,
         stack_num: Stack = 4,
         maxpool: bool = True,
-        **unused: Any,
+        **unknown_options: Any,
     ) -> None:
-        given = {name: value for name, value in locals().items() if name not in ("self", "unused")}
-        self._options = options = check_options(given, unused, self.maker)
+        given = {k: v for k, v in locals().items() if k not in ("self", "unknown_options")}
+        for name in unknown_options:
+            raise unknown_option(name, self.maker)
+        self._options = options = check_options(given, self.maker)
         self.num_envs, self.observation = options.num_envs, options.observation
+        self.game = options.game
         self.autoreset_mode = AutoresetMode(options.autoreset_mode)
-        self.render_mode, self._is_duel = options.render_mode, options.opponent != BUILTIN
+        self.render_mode = options.render_mode
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": 60 / options.most_frames}
         self.metadata["autoreset_mode"] = self.autoreset_mode
-        numbers = DUEL_ACTIONS if self._is_duel else SOLO_ACTIONS
-        chosen = ALL_ACTIONS if options.full_action_space else ACTION_SETS[options.actions]
-        self.moves = np.array([numbers[k] for k in chosen])  # the console's action for each index
-        agent = None if opponent in (BUILTIN, SELF) else open_agent(opponent)[1]
-        self._opponents = [agent.make_network() for _ in range(num_envs)] if agent else []
-        opposing = fingerprint(agent.params) if agent else opponent
+        self._opponents = Opponents(options.opponent, options.num_envs)
+        self.moves = find_moves(options)  # the console's action for each index
+        self._view = _make_view(options)
         self._make_spaces()
-        self._make_games(hash_rules(options, opposing.encode()))
+        self._make_games()
 
     def _make_spaces(self) -> None:
-        options = self._options
+        options, rows = self._options, self._view.rows
         colours = () if options.grayscale else (3,)
-        field, frame = (FIELD_SIZE, FIELD_SIZE), (ROWS, WIDTH, 3)
+        field, frame = (FIELD_SIZE, FIELD_SIZE), (rows, WIDTH, 3)
         picture = options.stack_num, options.img_height, options.img_width, *colours
         boxes: dict[str, tuple[Any, ...]] = {
             "atari": (0, 255, picture, np.uint8), "frame": (0, 255, frame, np.uint8),
@@ -157,50 +168,31 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
 
-    def _make_games(self, rules_hash: bytes) -> None:
+    def _make_games(self) -> None:
         """Make the games and the arrays of their next orders."""
-        options, size = self._options, self.num_envs
-        sticky, has_opponents = options.repeat_action_probability, bool(self._opponents)
-        is_same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
-        rules = Rules(
-            (options.frameskip, options.most_frames),
-            options.max_num_frames_per_episode,
-            sticky=(sticky, sticky),
-            num_sides=1 + self._is_duel,
-            mode=MODE if self._is_duel else 0,
-            fires_first=options.use_fire_reset and not self._is_duel,
-            max_waits=options.noop_max,
-        )
-        keeps_frames = self.observation == "frame" or self.render_mode is not None
-        view = View(
-            self.observation,
-            keeps_frames=keeps_frames or has_opponents,
-            height=options.img_height,
-            width=options.img_width,
-            channels=1 if options.grayscale else 3,
-            stack=options.stack_num,
-            takes_two=self.observation == "atari" and options.maxpool,
-        )
+        options, size, mode = self._options, self.num_envs, self.autoreset_mode
         self._games = games = Games(
             size,
-            rules,
-            view,
+            _make_rules(options, self.moves),
+            self._view,
             num_threads=options.num_threads or count_cores(),
-            num_uniforms=_BLOCK,
-            autoresets=is_same_step,
-            rules_hash=rules_hash,
-            has_opponents=has_opponents,
+            first_core=options.thread_affinity_offset,
+            num_uniforms=BLOCK if options.coins_name == "pixelpong" else 1,
+            autoresets=_AUTORESETS[mode],
+            rules_hash=hash_rules(options, self._opponents.fingerprint.encode()),
+            has_opponents=bool(self._opponents),
         )
         self.games, self._orders, self._turns = games.rows, games.orders, games.turns
-        self._is_on, self._episodes = self.games["is_on"], self.games["episode"]
-        self._drawn = np.full((size, 3), -1)  # seed, episode and block of the current uniforms
-        draws_frames = options.frameskip < options.most_frames
-        self._needs_uniforms = sticky > 0 or draws_frames or has_opponents
-        for i, network in enumerate(self._opponents):
-            network.stream = games.remembered[i : i + 1]
+        self._moves = self._orders.moves
+        self._opponents.sit_down(games)
+        sticky = options.repeat_action_probability > 0
+        needs_coins = sticky or options.max_frameskip is not None or self._opponents
+        is_ours = options.coins_name == "pixelpong"
+        self._coins = Coins(games) if needs_coins and is_ours else None
+        self._env_ids = np.arange(size, dtype=np.int32)
         self._observations = self._empty(size)
         # The last observations of episodes whose next episode started in the same step.
-        self._final = self._empty(size if is_same_step else 0)
+        self._final = self._empty(size if mode == AutoresetMode.SAME_STEP else 0)
 
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
@@ -216,37 +208,32 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
             which = np.flatnonzero(mask)
             if seed is None and not self._is_seeded:
                 seed = int(np.random.SeedSequence().generate_state(1)[0] >> 1)
-            if seed is None:
-                self._plan(which)
-            else:
-                for i, each in zip(which, read_seeds(seed, len(which)), strict=True):
-                    self._orders.begins[i] = each, 0, find_wait(each, 0, self._options.noop_max)
-            self._orders.moves[:, 0] = np.where(mask, kernels.RESET, kernels.LEAVE)
+            self._orders.seeds[which] = -1 if seed is None else read_seeds(seed, len(which))
+            self._moves[:, 0] = np.where(mask, kernels.RESET, kernels.LEAVE)
             results = self._play()
             return self._observations, self._info(results)
 
     def step(self, actions: NDArray[Any]) -> Step:
         """Play a step of each game with an action, [N] indices; with ``opponent="self"`` [N, 2].
 
-        Returns the observations, the rewards [N] float64, whether each episode is over and whether
+        Returns the observations, the rewards [N] int32, whether each episode is over and whether
         the frame limit cut it off, [N] bool each, and infos.
         """
         with self._turns.lock:
             self._turns.settle()
             numbers = self._read_actions(actions)
-            is_on, mode = self._is_on != 0, self.autoreset_mode
-            are_on = np.count_nonzero(is_on) == self.num_envs  # takes a third of the time of `all`
-            if not self._is_seeded or (mode == AutoresetMode.DISABLED and not are_on):
+            mode = self.autoreset_mode
+            if not self._is_seeded or (
+                mode == AutoresetMode.DISABLED and not self.games["is_on"].all()
+            ):
                 raise ConfigError("No episode is in progress: call reset() before step().")
-            if self._needs_uniforms:
-                self._draw()
-            self._orders.moves[:, : numbers.ndim] = self.moves[numbers].reshape(self.num_envs, -1)
-            self._decide(is_on)
-            if not are_on:
-                self._orders.moves[~is_on, 0] = kernels.RESET
-                self._plan(np.flatnonzero(~is_on))
-            if mode == AutoresetMode.SAME_STEP:
-                self._plan(np.flatnonzero(self.games["may_end"]))
+            if self._coins:
+                self._coins.draw()
+            moves = self._moves[:, 0] if numbers.ndim == 1 else self._moves
+            np.take(self.moves, numbers, out=moves, mode="clip")
+            if self._opponents:
+                self._opponents.decide(self._games, self.games["is_on"] != 0)
+            self._orders.seeds[:] = -1
             results = self._play()
             infos = self._info(results)
             if mode == AutoresetMode.SAME_STEP:
@@ -255,10 +242,17 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
             return self._observations, results.rewards, *ends, infos
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
-        """The newest frames, [210, 160, 3] uint8 each, if ``render_mode`` is ``"rgb_array"``."""
+        """The newest frames, [rows, 160, 3] uint8 each, if ``render_mode`` is ``"rgb_array"``.
+
+        A game has 210 rows; a European one has 250.
+        """
         with self._turns.lock:
             self._turns.settle()
-            return tuple(PALETTE[self._games.frames]) if self.render_mode else None
+            return (
+                tuple(PALETTES[self._view.palette][self._games.frames])
+                if self.render_mode
+                else None
+            )
 
     def clone_state(self) -> State:
         """The state on which the future of all games depends, for `restore_state`."""
@@ -301,7 +295,7 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
 
     @property
     def _is_seeded(self) -> bool:
-        return bool(self._episodes[0] >= 0)
+        return bool(self.games["episode"][0] >= 0)
 
     def _read_mask(self, options: Any) -> NDArray[np.bool_]:
         """Which games to reset, from the `options` of `reset`."""
@@ -326,47 +320,12 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
         if numbers.shape != self.action_space.shape or numbers.dtype.kind not in "iu":
             allowed = f"an array of whole numbers, {list(self.action_space.shape or ())}"
             raise ConfigError(must_be("actions", allowed, f"{numbers.dtype} {list(numbers.shape)}"))
-        if np.count_nonzero((numbers >= 0) & (numbers < count)) < numbers.size:
-            is_agents = count < len(SOLO_ACTIONS) and 0 <= numbers.min() <= numbers.max() < 6
+        if numbers.size and not 0 <= numbers.min() <= numbers.max() < count:
+            is_agents = self.game == PONG and count < 6 and 0 <= numbers.min() <= numbers.max() < 6
             advice = "pixelpong's agents need actions='six'" if is_agents else ""
             allowed = f"from 0 to {count - 1}"
             raise ConfigError(must_be("actions", allowed, numbers.tolist(), advice))
         return numbers
-
-    def _decide(self, is_on: NDArray[np.bool_]) -> None:
-        """Let the opponents choose their moves."""
-        if self._opponents:
-            self._games.remembered[:] = self._games.streams
-        for i, network in enumerate(self._opponents):
-            if is_on[i]:
-                row = self.games["steps"][i] % _BLOCK
-                uniform = self._orders.uniforms[i, row, self._orders.uniforms.shape[2] // 2]
-                action = network.act(mirror(self._games.frames[i]), uniform)
-                self._orders.moves[i, 1] = DUEL_ACTIONS[action]
-
-    def _plan(self, which: NDArray[np.intp]) -> None:
-        """Prepare the next episodes of these games."""
-        for i in which:
-            seed, episode = int(self.games["seed"][i]), int(self.games["episode"][i]) + 1
-            if self._orders.begins[["seed", "episode"]][i].item() != (seed, episode):
-                self._orders.begins[i] = (
-                    seed,
-                    episode,
-                    find_wait(seed, episode, self._options.noop_max),
-                )
-
-    def _draw(self) -> None:
-        """Draw random numbers for the games that have used up theirs."""
-        games, uniforms = self.games, self._orders.uniforms
-        wanted = np.stack([games["seed"], games["episode"], games["steps"] // _BLOCK], axis=1)
-        is_on = (wanted != self._drawn).any(axis=1) & (games["is_on"] > 0)
-        for i in np.flatnonzero(is_on):
-            seed, episode, block = wanted[i].tolist()
-            rng = make_rng(seed, "evaluate", 0, episode)
-            rng.bit_generator.advance(block * uniforms[i].size)  # type: ignore[attr-defined]
-            self._drawn[i] = -1
-            rng.random(out=uniforms[i])
-            self._drawn[i] = wanted[i]
 
     def _empty(self, size: int) -> NDArray[Any]:
         space = self.single_observation_space
@@ -383,8 +342,54 @@ class PongVectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArr
 
     def _info(self, results: Results) -> dict[str, Any]:
         return {
-            "env_id": np.arange(self.num_envs, dtype=np.int32),
-            "lives": np.zeros(self.num_envs, np.int32),
+            "env_id": self._env_ids.copy(),
+            "lives": results.lives,
             "frame_number": results.total_frames,
             "episode_frame_number": results.episode_frames,
         }
+
+
+# When the next episode starts, for `Games`.
+_AUTORESETS = {
+    AutoresetMode.DISABLED: kernels.NEVER,
+    AutoresetMode.NEXT_STEP: kernels.NEXT_STEP,
+    AutoresetMode.SAME_STEP: kernels.SAME_STEP,
+}
+
+
+def _make_rules(options: EnvOptions, moves: NDArray[np.int64]) -> Rules:
+    sticky, is_duel = options.repeat_action_probability, options.opponent != BUILTIN
+    is_ale = options.coins_name == "ale"
+    if is_ale:  # it keeps the probability in single precision
+        sticky = float(np.float32(sticky))
+    return Rules(
+        (options.frameskip, options.most_frames),
+        options.max_num_frames_per_episode,
+        sticky=(sticky, sticky),
+        num_sides=1 + is_duel,
+        mode=MODE if is_duel else 0,
+        game=options.game,
+        fires_first=options.use_fire_reset and not is_duel and FIRE in moves,
+        max_noops=options.noop_max,
+        tosses_coins=is_ale and sticky > 0,
+        ends_at_lost_life=options.episodic_life,
+        tells_lost_life=options.life_loss_info,
+        clips_rewards=options.reward_clipping,
+    )
+
+
+def _make_view(options: EnvOptions) -> View:
+    facts = cartridge(options.game)
+    keeps_frames = options.observation == "frame" or options.render_mode is not None
+    has_opponents = options.opponent not in (BUILTIN, SELF)
+    return View(
+        options.observation,
+        keeps_frames=keeps_frames or has_opponents,
+        height=options.img_height,
+        width=options.img_width,
+        channels=1 if options.grayscale else 3,
+        stack=options.stack_num,
+        takes_two=options.observation == "atari" and options.maxpool,
+        rows=facts.rows,
+        palette=facts.palette,
+    )

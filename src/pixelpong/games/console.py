@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong.atari.cartridges import cartridge
+from pixelpong.atari.game import Game
 from pixelpong.atari.machine import DRAW_PICTURE
+from pixelpong.atari.roms import read_rom
+from pixelpong.atari.starting import SHIFT, TIMERS, count_draws, filled_bytes
+from pixelpong.atari.starting import start as first_start
 from pixelpong.config.protocols import Protocol
 from pixelpong.env.cartridge import SERVE
 from pixelpong.env.duel import MODE
-from pixelpong.env.field import DRAW_FIELD, PONG_MACHINE
+from pixelpong.env.field import DRAW_FIELD, FIELD_SIZE, PONG_MACHINE
 from pixelpong.env.native import load_game, start_of
 from pixelpong.items import STAY
 from pixelpong.kernels import RULES, aligned_zeros
 from pixelpong.kernels.games import Console
+from pixelpong.kernels.opening import MOST_AT_ONCE, Starts
 
+PONG = "pong"
 FIRE = 1  # in Gymnasium's numbers
+# The number of different starts, by what a start depends on.
+_NUM_STARTS = {"constant": 1, "timer": TIMERS, "memory": 0}
 
 
 @dataclass(frozen=True)
@@ -29,9 +40,14 @@ class Rules:
     # The probability that a frame keeps the held action: right side, left side.
     sticky: tuple[float, float] = (0.0, 0.0)
     num_sides: int = 1  # 1: the console plays the left side
-    mode: int = 0  # number of the game on the cartridge, see `NativeGame.switch_on`
+    mode: int = 0  # number of Pong's game on the cartridge, see `NativeGame.switch_on`
+    game: str = PONG  # the name of the cartridge
     fires_first: bool = False  # the button is pressed in the first frame of an episode
-    max_waits: int = 0  # the most frames without a press at the start of an episode
+    max_noops: int = 0  # an episode starts with fewer frames without a press than this
+    tosses_coins: bool = False  # whether the game's own generator decides what sticks
+    ends_at_lost_life: bool = False
+    tells_lost_life: bool = False  # a lost life is reported like an end
+    clips_rewards: bool = False
 
 
 def rules_of(protocol: Protocol, num_sides: int = 1) -> Rules:
@@ -40,12 +56,31 @@ def rules_of(protocol: Protocol, num_sides: int = 1) -> Rules:
     return Rules(protocol.frame_skips, protocol.max_frames, sticky, num_sides, mode)
 
 
+@functools.cache
+def load_any(name: str) -> Game:
+    """Load a game by its cartridge's name, once per process."""
+    if name == PONG:
+        return load_game()
+    facts = cartridge(name)
+    return Game(facts, read_rom(facts))
+
+
+def make_start(rules: Rules) -> NDArray[np.void]:
+    """A machine at the start of a game; or switched on, if starts are played: [1] its record."""
+    game = load_any(rules.game)
+    if rules.game == PONG:
+        return start_of(load_game(), rules.mode).copy()
+    machine: Any = game.power_on()
+    machine["timer_shift"] = SHIFT
+    return machine  # type: ignore[no-any-return]
+
+
 def make_console(
     rules: Rules,
     *,
     has_pictures: bool = False,
     takes_two: bool = False,
-    start: NDArray[np.uint8] | None = None,
+    start: NDArray[np.void] | None = None,
 ) -> Console:
     """Make a console.
 
@@ -53,35 +88,65 @@ def make_console(
         rules: the rules of its games.
         has_pictures: whether it draws pictures; otherwise it draws fields.
         takes_two: whether the pictures of the last two frames of a step are taken.
-        start: the machine at the start of a game, as bytes; by default the cartridge's start.
+        start: [1], from `make_start`, perhaps changed.
     """
-    game = load_game()
-    if start is None:
-        start = start_of(game, rules.mode).view(np.uint8)
-    size, at = PONG_MACHINE.itemsize, PONG_MACHINE.fields["picture"][1]  # type: ignore[index]
+    game = load_any(rules.game)
+    start = make_start(rules) if start is None else start
+    size, at = start.itemsize, start.dtype.fields["picture"][1]  # type: ignore[index]
     begin = -at % 64  # pictures are read as vectors
     first, second = (
         aligned_zeros(64 + size, dtype=np.uint8)[begin : begin + size] for _ in range(2)
     )
-    first[:] = second[:] = start
-    record = np.zeros(1, RULES)
-    record["play_frames"] = game.address
+    first[:] = second[:] = start.view(np.uint8)
+    machines = first, second if takes_two else first
+    actions = aligned_zeros(max(rules.frame_skips[1], MOST_AT_ONCE), dtype=np.uint8)
+    is_pong = rules.game == PONG
+    field = (
+        first.view(PONG_MACHINE)["field"][0] if is_pong else np.zeros((FIELD_SIZE, 2), np.uint64)
+    )
+    return Console(
+        _make_rules(rules, game, has_pictures=has_pictures, takes_two=takes_two),
+        machines,
+        addresses=(machines[0].ctypes.data, machines[1].ctypes.data),
+        start=start.view(np.uint8),
+        actions=actions,
+        actions_address=actions.ctypes.data,
+        moves=aligned_zeros(2, dtype=np.int64),
+        lives=aligned_zeros(2, dtype=np.int64),
+        field=field,
+    )
+
+
+def _make_rules(
+    rules: Rules, game: Game, *, has_pictures: bool, takes_two: bool
+) -> NDArray[np.void]:
+    """The rules for compiled code, [1] `RULES`."""
+    record, facts = np.zeros(1, RULES), game.cartridge
+    record["play_frames"], record["state_size"] = game.address, facts.kept_size
+    if rules.game != PONG:
+        record["start_game"] = game.start_address
+        record["loading_draws"] = count_draws(facts)
+        record["filled_bytes"] = filled_bytes(facts)
+        record["coin_frames"] = facts.coin_frames
     record["draws"] = DRAW_PICTURE if has_pictures else DRAW_FIELD
     record["takes_two"] = takes_two
     record["fewest_frames"], record["most_frames"] = rules.frame_skips
     record["max_frames"], record["sticky"] = rules.max_frames, rules.sticky
     record["first_action"] = FIRE if rules.fires_first else 0
-    record["num_sides"] = rules.num_sides
+    record["max_noops"], record["num_sides"] = rules.max_noops, rules.num_sides
+    for name in ("tosses_coins", "ends_at_lost_life", "tells_lost_life", "clips_rewards"):
+        record[name] = getattr(rules, name)
     record["idle"] = SERVE if rules.num_sides == 2 else STAY
-    machines = first, second if takes_two else first
-    actions = aligned_zeros(max(rules.frame_skips[1], rules.max_waits, 1), dtype=np.uint8)
-    return Console(
-        record,
-        machines,
-        addresses=(machines[0].ctypes.data, machines[1].ctypes.data),
-        start=start,
-        actions=actions,
-        actions_address=actions.ctypes.data,
-        moves=aligned_zeros(2, dtype=np.int64),
-        field=first.view(PONG_MACHINE)["field"][0],
+    return record
+
+
+def make_starts(rules: Rules, start: NDArray[np.void]) -> Starts:
+    """What a thread needs to start games; `start` is from `make_start`."""
+    game, is_pong = load_any(rules.game), rules.game == PONG
+    count = 0 if is_pong else _NUM_STARTS[game.cartridge.start]
+    memory = np.zeros(0, np.uint8) if is_pong else first_start(game)["ram"][0]  # loading includes it
+    return Starts(
+        memory=memory,
+        machines=np.zeros((count, start.itemsize), np.uint8),
+        is_known=np.zeros(count, np.bool_),
     )

@@ -52,7 +52,7 @@ class Duel:
         self._games = Games(1, rules, View("nothing", keeps_frames=True))
         self._game = self._games.rows[0]
         # The console's memory, [128] uint8.
-        self.memory: NDArray[np.uint8] = self._game["console"].view(STATE)["ram"][0]
+        self.memory: NDArray[np.uint8] = self._games.states.view(STATE)[0]["ram"][0]
         self.reset()
 
     def reset(self) -> None:

@@ -81,9 +81,10 @@ class Emulator:
         return PALETTE[self.screen]
 
     def get_state(self) -> bytes:
-        """Everything the future depends on, without the picture: a `GAME`."""
-        return self._games.rows.tobytes()
+        """Everything the future depends on, without the picture: a `GAME`, and its console."""
+        return self._games.rows.tobytes() + self._games.states.tobytes()
 
     def set_state(self, state: bytes) -> None:
         """Continue from `state`, which any emulator with the same protocol took in any process."""
-        self._games.rows[:] = np.frombuffer(state, GAME)
+        self._games.rows[:] = np.frombuffer(state, GAME, 1)
+        self._games.states[0] = np.frombuffer(state, np.uint8, offset=GAME.itemsize)

@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 
 from pixelpong import kernels
 from pixelpong.atari.game import not_covered
-from pixelpong.atari.machine import ROWS, WIDTH
-from pixelpong.atari.palette import PALETTE
-from pixelpong.env.field import FIELD_SIZE, PONG_MACHINE
-from pixelpong.env.native import load_game, start_of
+from pixelpong.atari.machine import WIDTH
+from pixelpong.atari.palette import PALETTES
+from pixelpong.env.field import FIELD_SIZE
 from pixelpong.env.preprocess import IS_ACTIVE
-from pixelpong.games.console import Rules, make_console
+from pixelpong.games.console import Rules, load_any, make_console, make_start, make_starts
 from pixelpong.games.memory import Memory, State
 from pixelpong.games.pictures import View, make_shrinking
 from pixelpong.games.turns import Turns
 from pixelpong.kernels import stepping
+from pixelpong.kernels.opening import MOST_AT_ONCE
 from pixelpong.kernels.stepping import (
     AtariView,
     FieldView,
@@ -41,7 +41,8 @@ class Games:
 
     Attributes:
         rows: [N] `GAME`.
-        frames: [N, 210, 160], palette indices of the newest frames if they are kept, else [0, …].
+        states: [N, ·] uint8, the states of their consoles.
+        frames: [N, rows, 160], palette indices of the newest frames if they are kept, else [0, …].
         orders: the `Orders` for the next step.
         turns: makes calls from several threads take turns; each call has its full effect or none.
     """
@@ -54,7 +55,8 @@ class Games:
         *,
         num_threads: int = 1,
         num_uniforms: int = 1,
-        autoresets: bool = False,
+        first_core: int = -1,
+        autoresets: int = kernels.NEVER,
         rules_hash: bytes = bytes(32),
         has_opponents: bool = False,
     ) -> None:
@@ -66,33 +68,44 @@ class Games:
             view: the observation of all games.
             num_threads: number of threads that play, at most one per game.
             num_uniforms: number of steps per game for which `orders` can hold random numbers.
-            autoresets: whether the next episode starts in the step in which one ends.
+            first_core: the core for the first thread; −1: the system chooses.
+            autoresets: when the next episode starts after one has ended: `kernels.NEVER` without a
+                RESET, `kernels.NEXT_STEP` or `kernels.SAME_STEP`.
             rules_hash: hash of everything, besides its state, on which a game's future depends.
             has_opponents: whether networks, which have a memory, play the left side.
         """
         self._step = kernels.STEPS[view.observation]
+        game = load_any(rules.game)  # kept, because its code must stay in memory
+        self._game, start = game, _make_start(rules, view)
         self._memory = memory = Memory(
-            size, view, rules.max_frames, rules_hash, has_opponents=has_opponents
+            size,
+            game.cartridge.kept_size,
+            view,
+            rules.max_frames,
+            rules_hash,
+            has_opponents=has_opponents,
         )
-        self.rows, self.frames, self.streams = memory.games, memory.frames, memory.streams
+        self.rows, self.states = memory.games, memory.states
+        self.frames, self.streams = memory.frames, memory.streams
         self._faults = memory.games["fault"]
         self.remembered = memory.streams.copy()  # `streams` after the next step
         width = 2 + rules.frame_skips[1]
         self.orders = Orders(
             moves=np.zeros((size, rules.num_sides), np.int64),
-            begins=np.zeros(size, kernels.BEGIN),
+            seeds=np.zeros(size, np.int64),
             uniforms=np.zeros((size, num_uniforms, rules.num_sides * width)),
             remembered=_as_bytes(self.remembered),
         )
-        self._games = stepping.Games(memory.games, _as_bytes(memory.streams), memory.frames)
-        start = _find_start(rules, view)
+        self._games = stepping.Games(
+            memory.games, memory.chances, memory.states, _as_bytes(memory.streams), memory.frames
+        )
         count = min(num_threads, size)
         self._threads = [
             _make_thread(memory, rules, view, start, share, count, autoresets=autoresets)
             for share in range(count)
         ]
         self.turns = Turns(count, memory)
-        shapes = {"atari": memory.stacks.shape[1:], "frame": (ROWS, 3 * WIDTH)}
+        shapes = {"atari": memory.stacks.shape[1:], "frame": (view.rows, 3 * WIDTH)}
         self._shape = shapes.get(view.observation, (FIELD_SIZE, FIELD_SIZE))  # in kernels
 
     def play(self, observations: NDArray[Any], final_observations: NDArray[Any]) -> Results:
@@ -110,9 +123,10 @@ class Games:
         results = Results(
             observations.reshape(-1, *self._shape),
             final_observations.reshape(-1, *self._shape),
-            rewards=np.empty(size),
+            rewards=np.empty(size, np.int32),
             is_over=np.empty(size, np.bool_),
             is_cut=np.empty(size, np.bool_),
+            lives=np.empty(size, np.int32),
             total_frames=np.empty(size, np.int32),
             episode_frames=np.empty(size, np.int32),
         )
@@ -144,47 +158,52 @@ def _as_bytes(records: NDArray[np.void]) -> NDArray[np.uint8]:
     return records.view(np.uint8).reshape(len(records), records.itemsize)
 
 
-def _find_start(rules: Rules, view: View) -> NDArray[np.uint8]:
-    """A machine at the start of a game, as bytes, set to draw what the view needs."""
-    machine = start_of(load_game(), rules.mode).copy()
+def _make_start(rules: Rules, view: View) -> NDArray[np.void]:
+    """A machine from which games start, [1] its record, set to draw what the view needs."""
+    machine = make_start(rules)
     if view.has_levels:
         machine["shades"] = view.levels
         machine["picture"] = view.levels[0][machine["picture"]]
-    return machine.view(np.uint8)
+    return machine
 
 
 def _make_thread(
     memory: Memory,
     rules: Rules,
     view: View,
-    start: NDArray[np.uint8],
+    start: NDArray[np.void],
     share: int,
     num_shares: int,
     *,
-    autoresets: bool,
+    autoresets: int,
 ) -> Thread:
     """Make the data that a thread needs to play its share of the games."""
-    size, at = len(memory.games), PONG_MACHINE.fields["picture"][1]  # type: ignore[index]
+    size, at = len(memory.games), start.dtype.fields["picture"][1]  # type: ignore[index]
     console = make_console(
         rules, has_pictures=view.has_pictures, takes_two=view.takes_two, start=start
     )
     first, second = (
-        machine[at : at + ROWS * WIDTH].reshape(ROWS, WIDTH) for machine in console.machines
+        machine[at : at + view.rows * WIDTH].reshape(view.rows, WIDTH)
+        for machine in console.machines
     )
     observed: Any = NoView()
     if view.observation == "atari":
         observed = _make_atari(memory, view, (first, second))
     elif view.observation == "frame":
-        observed = FrameView(memory.frames, memory.frames.view(np.uint64), PALETTE)
+        palette = PALETTES[view.palette]
+        observed = FrameView(memory.frames, memory.frames.view(np.uint64), palette)
     elif view.observation != "nothing":
         pictures = (first, second) if view.has_pictures else (first[:0], second[:0])
         observed = FieldView(memory.fields, console.field, IS_ACTIVE, pictures)
+    num_frames = max(rules.frame_skips[1], MOST_AT_ONCE)
     return Thread(
         console,
-        share,
+        make_starts(rules, start),
+        row=np.zeros(rules.num_sides * (2 + num_frames)),
+        share=share,
         first=size * share // num_shares,
         last=size * (share + 1) // num_shares,
-        autoresets=int(autoresets),
+        autoresets=autoresets,
         pictures=(first, second),
         observed=observed,
     )
@@ -194,12 +213,12 @@ def _make_atari(
     memory: Memory, view: View, pictures: tuple[NDArray[np.uint8], NDArray[np.uint8]]
 ) -> AtariView:
     """Make the arrays for the observation "atari"."""
-    shrinking = make_shrinking(view.height, view.width)
+    shrinking = make_shrinking(view.height, view.width, view.rows)
     first, second = (picture[None] for picture in pictures)
     levels = view.levels[:0]
     if not view.has_levels:
         levels = view.levels
-        shape = view.channels, ROWS, WIDTH
+        shape = view.channels, view.rows, WIDTH
         first, second = (kernels.aligned_zeros(*shape, dtype=np.uint8) for _ in range(2))
     return AtariView(
         pictures,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong import kernels
-from pixelpong.atari.machine import ROWS, WIDTH
+from pixelpong.atari.machine import WIDTH
 from pixelpong.env.field import FIELD_SIZE
 from pixelpong.errors import ConfigError, must_be, number_of
 from pixelpong.games.pictures import View
@@ -20,8 +20,8 @@ _MOST = 2**31 - 1  # the largest value of any count
 # computations. The limits of `num_frames` and `newest` depend on the options.
 _BOUNDS = {
     "seed": (0, 2**63 - 1), "episode": (-1, _MOST), "steps": (0, _MOST), "is_on": (0, 1),
-    "held": (0, 15), "episode_frames": (0, _MOST), "total_frames": (0, 2**63 - 1 - _MOST),
-    "points": (0, _MOST), "may_end": (0, 1), "is_over": (0, 1), "is_cut": (0, 1),
+    "held": (0, 17), "episode_frames": (0, _MOST), "total_frames": (0, 2**63 - 1 - _MOST),
+    "points": (0, _MOST), "reward": (-_MOST, _MOST), "may_end": (0, 1), "is_over": (0, 1), "is_cut": (0, 1),
 }  # fmt: skip
 
 
@@ -33,25 +33,37 @@ class Memory:
     """
 
     def __init__(
-        self, size: int, view: View, max_frames: int, rules: bytes, *, has_opponents: bool
+        self,
+        size: int,
+        state_size: int,
+        view: View,
+        max_frames: int,
+        rules: bytes,
+        *,
+        has_opponents: bool,
     ) -> None:
-        """Make it for games of at most `max_frames` frames; `rules` is a hash of 32 bytes."""
+        """Make it for `size` games of at most `max_frames` frames.
+
+        A console's state has `state_size` bytes; `rules` is a hash of 32 bytes.
+        """
         self.rules = np.tile(np.frombuffer(rules, np.uint8), (size, 1))
         self.games = np.zeros(size, kernels.GAME)
         self.games["episode"] = -1
+        self.chances = np.zeros(size, kernels.CHANCE)
+        self.states = np.zeros((size, state_size), np.uint8)
         self.streams = np.zeros(size if has_opponents else 0, kernels.STREAM)
         self.fields = np.zeros((size, 2, FIELD_SIZE, 2), np.uint64)
-        self.frames = np.zeros((size if view.keeps_frames else 0, ROWS, WIDTH), np.uint8)
+        self.frames = np.zeros((size if view.keeps_frames else 0, view.rows, WIDTH), np.uint8)
         num_stacks = size if view.observation == "atari" else 0
         pixels, channels = view.height * view.width * view.channels, view.channels
         self.stacks = np.zeros((num_stacks, view.stack, pixels), np.uint8)
-        self.kept = np.zeros((num_stacks, channels, ROWS, WIDTH), np.uint8)
+        self.kept = np.zeros((num_stacks, channels, view.rows, WIDTH), np.uint8)
         self._max_frames, self._num_newest = max_frames, view.stack if num_stacks else 2
 
     def arrays(self) -> State:
         """The arrays themselves."""
         shown = self.fields, self.frames, self.stacks, self.kept
-        return self.rules, self.games, self.streams, *shown
+        return self.rules, self.games, self.chances, self.states, self.streams, *shown
 
     def read(self, state: Any) -> State:
         """Copy a state; raise a `ConfigError` if these games cannot continue from it."""
@@ -81,13 +93,14 @@ class Memory:
 
         A console may be in any state: see `NativeConsole.set_state`.
         """
-        _, games, streams, fields, *_ = state
+        _, games, chances, _, streams, fields, *_ = state
         of_rules = {"num_frames": (0, self._max_frames), "newest": (0, self._num_newest - 1)}
         are_games = all(
             (least <= games[name]).all() and (games[name] <= most).all()
             for name, (least, most) in (_BOUNDS | of_rules).items()
         )
-        return are_games and kernels.are_streams(streams) and kernels.are_fields(fields)
+        are_sound = are_games and kernels.are_chances(chances)
+        return are_sound and kernels.are_streams(streams) and kernels.are_fields(fields)
 
     def write(self, state: State) -> None:
         """Continue from a state that `read` has returned."""

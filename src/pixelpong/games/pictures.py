@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.atari.machine import ROWS, WIDTH
-from pixelpong.atari.palette import PALETTE
+from pixelpong.atari.palette import PALETTES
 from pixelpong.atari.shrinking import Shares, Shrinking
 from pixelpong.errors import ConfigError
 
@@ -32,6 +32,9 @@ class View:
     channels: int = 1  # 1: grey, 3: colour
     stack: int = 4  # number of pictures
     takes_two: bool = False  # whether a picture is the maximum of two frames
+    # Facts about the game's picture.
+    rows: int = ROWS
+    palette: str = "NTSC"
 
     @property
     def has_pictures(self) -> bool:
@@ -46,14 +49,14 @@ class View:
     @property
     def levels(self) -> NDArray[np.uint8]:
         """The level of each palette index, [channels, 256]."""
-        return GREYS if self.channels == 1 else COLOURS
+        colours = PALETTES[self.palette]
+        if self.channels == 1:
+            return np.rint(colours @ _BRIGHTNESS).astype(np.uint8)[None]
+        return np.ascontiguousarray(colours.T)
 
 
+_BRIGHTNESS = np.array([0.2989, 0.587, 0.114])  # of red, green and blue, as in ALE
 _LEAST_SHARE = 1e-3  # smaller shares of a pixel are left out
-
-# The levels of each palette index, [3, 256] and [1, 256].
-COLOURS = np.ascontiguousarray(PALETTE.T)
-GREYS = np.rint(PALETTE @ np.array([0.2989, 0.587, 0.114])).astype(np.uint8)[None]
 
 
 @functools.cache

@@ -12,7 +12,7 @@ import numpy as np
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from pixelpong.atari.machine import FRAME_DONE
+from pixelpong.atari.machine import DRAW_NOTHING, FRAME_DONE
 from pixelpong.env.field import FIELD_SIZE
 from pixelpong.kernels.intrinsics import call_play_frames
 from pixelpong.kernels.records import RULES
@@ -29,10 +29,11 @@ class Console(NamedTuple):
     # [·] uint8 each. The second one plays the last frame of a step if two pictures are taken.
     machines: tuple[NDArray[np.uint8], NDArray[np.uint8]]
     addresses: tuple[int, int]  # addresses of the machines in this process
-    start: NDArray[np.uint8]  # [·], the machine at the start of a game
-    actions: NDArray[np.uint8]  # [≥ frames of a step, or of an opening]
+    start: NDArray[np.uint8]  # [·], the machine at the start of a game, or just switched on
+    actions: NDArray[np.uint8]  # [≥ frames of a step]
     actions_address: int
     moves: NDArray[np.int64]  # [2], the sides' actions for a step
+    lives: NDArray[np.int64]  # [2], the lives before a step, and now
     field: NDArray[np.uint64]  # [80, 2], the field that the first machine draws
 
 
@@ -47,53 +48,42 @@ def no_console() -> Console:
         actions=nothing,
         actions_address=0,
         moves=np.zeros(2, np.int64),
+        lives=np.zeros(2, np.int64),
         field=np.zeros((FIELD_SIZE, 2), np.uint64),
     )
 
 
 @_part
 def copy(source, target):  # type: ignore[no-untyped-def]
-    """Copy an array [N]; an assignment compiles for seconds and is slower."""
+    """Copy all of an array [N]; an assignment compiles for seconds and is slower."""
     for k in range(len(source)):
         target[k] = source[k]
 
 
 @_part
-def load(game, machine):  # type: ignore[no-untyped-def]
-    """Copy the state of a game to a machine."""
-    copy(game.console, machine)
+def save(machine, state):  # type: ignore[no-untyped-def]
+    """Copy the state of the machine that played a game's last frame."""
+    for k in range(len(state)):
+        state[k] = machine[k]
 
 
 @_part
-def save(machine, game):  # type: ignore[no-untyped-def]
-    """Copy the state of the machine that played the game's last frame to the game."""
-    for k in range(len(game.console)):
-        game.console[k] = machine[k]
+def begin(console, game):  # type: ignore[no-untyped-def]
+    """Start an episode of a game that always starts in the same state."""
+    clear(console, game)
+    copy(console.start, console.machines[0])
 
 
 @_part
-def begin(console, game, waits):  # type: ignore[no-untyped-def]
-    """Start an episode on the console; its opening frames, `waits` of them, do not count."""
+def clear(console, game):  # type: ignore[no-untyped-def]
+    """Set what is counted in an episode to its start."""
     rules = console.rules[0]
     game.is_on = 1
-    game.steps = game.num_frames = game.fault = 0
+    game.steps = game.num_frames = game.episode_frames = game.fault = 0
+    game.reward = game.is_over = game.is_cut = 0
     game.held[0] = game.held[1] = rules.idle
-    fires = rules.first_action != 0
-    count = max(waits, fires)
-    for k in range(count):
-        console.actions[k] = rules.idle | rules.idle << 4 * (rules.num_sides - 1)
-    if fires:
-        console.actions[0] = rules.first_action
-        game.held[0] = rules.first_action if count == 1 else rules.idle
-    played, game.is_over = 0, 1
-    while game.is_over:  # a game may end in the opening frames; then another starts, as in ALE
-        copy(console.start, console.machines[0])
-        game.is_over = game.may_end = game.episode_frames = 0
-        actions = console.actions_address + played
-        played += _emulate(rules, game, console.addresses[0], actions, count - played)
-    game.reward = game.is_cut = 0
     game.points[0] = game.points[1] = 0
-    game.may_end |= rules.max_frames <= rules.most_frames
+    game.may_end = rules.max_frames <= rules.most_frames
 
 
 @_part
@@ -107,32 +97,43 @@ def play_step(console, game, uniforms):  # type: ignore[no-untyped-def]
     Returns how many pictures of the last two frames were taken before the game ended, and the
     index of the machine that played the last frame.
     """
-    rules = console.rules[0]
+    rules, lives = console.rules[0], console.lives
     wanted = rules.fewest_frames + np.int64(
         uniforms[1] * (rules.most_frames - rules.fewest_frames + 1)
     )
     count = min(wanted, rules.max_frames - game.num_frames)
-    _hold(rules, game, console.moves, uniforms, count, console.actions)
+    hold(rules, game, console.moves, uniforms, count, console.actions)
     game.reward = game.is_over = game.is_cut = game.fault = 0
     game.steps += 1
     takes_two = rules.takes_two and count == wanted and wanted > 1
-    which = num_pictures = 0
-    actions = console.actions_address
-    game.num_frames += _emulate(rules, game, console.addresses[0], actions, count - takes_two)
-    if takes_two and not game.is_over and not game.fault:
-        which = num_pictures = 1
-        first, second = console.machines
-        for k in range(len(game.console)):
-            second[k] = first[k]
-        game.num_frames += _emulate(rules, game, console.addresses[1], actions + count - 1, 1)
+    which = num_pictures = played = 0
+    actions, machine, goes_on = console.actions_address, console.addresses[0], True
+    while goes_on and played < count:
+        rest = count - played
+        if takes_two and rest == 1:
+            which = num_pictures = 1
+            first, second = console.machines
+            for k in range(rules.state_size):
+                second[k] = first[k]
+            machine = console.addresses[1]
+        if rules.ends_at_lost_life:  # so every frame must be looked at
+            rest = 1
+        else:
+            rest -= takes_two and rest > 1
+        is_drawn = played + rest >= count - takes_two
+        draws = rules.draws if is_drawn else np.int64(DRAW_NOTHING)
+        played += emulate(rules, game, lives, machine, actions + played, rest, draws)
+        is_lost = rules.ends_at_lost_life and 0 < lives[1] < lives[0]
+        goes_on = not (game.is_over or game.fault or is_lost)
+    game.num_frames += played
     game.is_cut = game.num_frames >= rules.max_frames and not game.is_over
-    game.is_on = not (game.is_over or game.is_cut or game.fault)
+    game.is_on = goes_on and not game.is_cut
     game.may_end |= game.num_frames + rules.most_frames >= rules.max_frames
     return 2 if game.is_on else num_pictures, which
 
 
 @_part
-def _hold(rules, game, moves, uniforms, count, actions):  # type: ignore[no-untyped-def]
+def hold(rules, game, moves, uniforms, count, actions):  # type: ignore[no-untyped-def]
     """Decide for each of the next frames whether the held actions stick; write the `actions`."""
     width = len(uniforms) // rules.num_sides
     for k in range(count):
@@ -147,12 +148,10 @@ def _hold(rules, game, moves, uniforms, count, actions):  # type: ignore[no-unty
 
 
 @_part
-def _emulate(rules, game, machine, actions, count):  # type: ignore[no-untyped-def]
+def emulate(rules, game, lives, machine, actions, count, draws):  # type: ignore[no-untyped-def]
     """Emulate frames with the actions at an address; return how many frames were played."""
-    if count <= 0:
-        return 0
-    stop, played, reward, is_over, may_end = call_play_frames(
-        rules.play_frames, machine, actions, count, rules.draws
+    stop, played, reward, is_over, may_end, lives[1] = call_play_frames(
+        rules.play_frames, machine, actions, count, draws
     )
     if stop != FRAME_DONE:
         game.fault, game.is_on = stop, 0

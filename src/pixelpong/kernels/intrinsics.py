@@ -40,7 +40,7 @@ def reverse(typing_context: Any, bits: Any) -> Any:
 # The results of `play_frames`: their offsets in the machine's record, and their sizes in bits.
 _RESULTS = tuple(
     (MACHINE.fields[name][1], 8 * MACHINE.fields[name][0].itemsize)  # type: ignore[index]
-    for name in ("stop", "frames", "reward", "is_over", "may_end")
+    for name in ("stop", "frames", "reward", "is_over", "may_end", "lives")
 )
 
 
@@ -50,8 +50,8 @@ def call_play_frames(  # type: ignore[no-untyped-def]
 ):
     """Call the console's function, see `pixelpong.kernels.records.RULES`; all numbers are int64.
 
-    Returns why it stopped, the frames played, the reward, whether the game is over, and whether the
-    next frame may be the last.
+    Returns why it stopped, the frames played, the reward, whether the game is over, whether the
+    next frame may be the last, and the lives.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -61,15 +61,37 @@ def call_play_frames(  # type: ignore[no-untyped-def]
         addresses = [builder.inttoptr(each, pointer) for each in args[1:3]]
         numbers = [builder.trunc(each, number) for each in args[3:]]
         builder.call(function, addresses + numbers)
-        results = []
-        for offset, bits in _RESULTS:
-            place = builder.gep(addresses[0], [ir.Constant(number, offset)])
-            place = builder.bitcast(place, ir.IntType(bits).as_pointer())
-            widen = builder.sext if bits == 32 else builder.zext
-            results.append(widen(builder.load(place, align=1), ir.IntType(64)))
-        return context.make_tuple(builder, signature.return_type, results)
+        return _read_results(context, builder, signature, addresses[0])
 
     return types.UniTuple(types.int64, len(_RESULTS))(*[types.int64] * 5), generate
+
+
+@_intrinsic
+def call_start_game(typing_context, address, machine):  # type: ignore[no-untyped-def]
+    """Call ``start_game``, or only read its results if its address is 0; as `call_play_frames`."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer])
+        function = builder.inttoptr(args[0], kind.as_pointer())
+        place = builder.inttoptr(args[1], pointer)
+        is_called = builder.icmp_unsigned("!=", args[0], ir.Constant(ir.IntType(64), 0))
+        with builder.if_then(is_called):
+            builder.call(function, [place])
+        return _read_results(context, builder, signature, place)
+
+    return types.UniTuple(types.int64, len(_RESULTS))(types.int64, types.int64), generate
+
+
+def _read_results(context: Any, builder: Any, signature: Any, machine: Any) -> Any:
+    """The fields of a machine with the results of its last frames."""
+    number, results = ir.IntType(32), []
+    for offset, bits in _RESULTS:
+        place = builder.gep(machine, [ir.Constant(number, offset)])
+        place = builder.bitcast(place, ir.IntType(bits).as_pointer())
+        widen = builder.sext if bits == 32 else builder.zext
+        results.append(widen(builder.load(place, align=1), ir.IntType(64)))
+    return context.make_tuple(builder, signature.return_type, results)
 
 
 @_intrinsic

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pixelpong.items import ACTIONS, DOWN, NUM_PIXELS, UP
 from pixelpong.kernels.compiling import compiled
-from pixelpong.kernels.games import begin, load, play_step, save
+from pixelpong.kernels.games import begin, copy, play_step, save
 from pixelpong.kernels.observing import Seen, Sight, find_difference, observe_features
 
 # The NumPy error model: a division that cannot fail needs no check.
@@ -89,7 +89,7 @@ def take_field(field, stream):  # type: ignore[no-untyped-def]
 @_part
 def _begin_stream(console, stream):  # type: ignore[no-untyped-def]
     """Start an episode of a stream."""
-    begin(console, stream.game, 0)
+    begin(console, stream.game)
     stream.game.newest, stream.is_new = 0, 1
     stream.last_actions[0] = stream.last_actions[1] = 0
     for row in range(80):
@@ -306,7 +306,7 @@ def _make_play(decide: Any, forget: Any, up: int) -> Any:
                     return t
             # 1. Load the game onto the console.
             if index == 0 and has_machine:
-                load(game, machine)
+                copy(stream.console, machine)
             if game.is_on == 0:
                 _begin_stream(console, stream)
             # 2. Decide.
@@ -334,7 +334,7 @@ def _make_play(decide: Any, forget: Any, up: int) -> Any:
                 _count(stream, records[learner].steps[t - 1], up)
             # 4. Leave the console to the next stream.
             if index == length - 1:
-                save(machine, game)
+                save(machine, stream.console)
             if game.is_on == 0 or game.fault:
                 return t
         return t

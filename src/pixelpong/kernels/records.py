@@ -1,6 +1,6 @@
 """The records that kernels share with their callers.
 
-A kernel changes them in place. They come in arrays: `RULES` [1]; games or streams [N]; step
+A kernel changes them in place. They come in arrays: `RULES` [1]; games, streams and so on [N]; step
 records [T].
 """
 
@@ -43,23 +43,42 @@ GAME = np.dtype(
         ("is_cut", np.int64),  # whether the episode has reached the frame limit
         ("may_end", np.int64),  # whether the next step may be the last
         ("fault", np.int64),  # the stop code if the console met something unsupported, else 0
-        ("console", np.uint8, _CONSOLE),  # `STATE`
-        ("unused", np.uint8, -_CONSOLE % 8),  # aligns the next record
     ]
 )
-"""A game in progress, between two steps: all its future depends on, except its observations.
+"""A game in progress, between two steps. Its future depends on this and on its console's state.
 
 It has no padding, whose bytes NumPy would not copy, so equal games have equal bytes.
 """
 
-BEGIN = np.dtype([("seed", np.int64), ("episode", np.int64), ("waits", np.int64)])
-"""A game's next episode and its number of opening frames without a press. Episodes of a seed are
-numbered from 0."""
+_MOST_USED = 2**62  # of a generator's words
+WORDS = 1024  # the words that a twister keeps; a power of two, above 624
+
+TWISTER = np.dtype(
+    [
+        ("words", np.uint32, WORDS),  # the last words; word n is at n modulo WORDS
+        ("made", np.int64),  # number of words made so far, with the 624 that the seed gives
+        ("used", np.int64),  # number of words used so far, with these 624
+    ]
+)
+"""A generator, C++'s ``mt19937``, see `pixelpong.kernels.twister`."""
+
+CHANCE = np.dtype(
+    [
+        ("opening", TWISTER),  # decides the number of opening frames of each episode
+        ("coins", TWISTER),  # decides in every frame whether the held action sticks
+        ("console", TWISTER),  # decides the timer at each reset of the console
+        ("lives", np.int64),  # the lives after the last step
+    ]
+)
+"""What a game in an environment has besides `GAME`: its generators, as in ale-py, and its lives."""
 
 RULES = np.dtype(
     [
-        # The address of the machine's compiled function in this process; 0 if there is no machine.
+        # The addresses of the machine's compiled functions in this process; 0 if there is no
+        # machine, or if a game's start is a copy.
         ("play_frames", np.int64),
+        ("start_game", np.int64),
+        ("state_size", np.int64),  # bytes at the machine's start that a game's future depends on
         ("draws", np.int64),  # what the machine draws: DRAW_FIELD or DRAW_PICTURE
         ("takes_two", np.int64),  # 1 if the pictures of a step's last two frames are taken
         ("fewest_frames", np.int64),  # the fewest frames of a step
@@ -68,16 +87,28 @@ RULES = np.dtype(
         # The probability that a frame keeps the held action: right side, left side.
         ("sticky", np.float64, 2),
         ("first_action", np.int64),  # the action in an episode's first frame; 0: none
+        ("max_noops", np.int64),  # an episode opens with fewer frames than this, or with none
+        # The numbers that loading the cartridge takes from the console's generator, and the bytes of
+        # the cartridge's memory that each reset fills.
+        ("loading_draws", np.int64),
+        ("filled_bytes", np.int64),
+        ("coin_frames", np.int64),  # frames of a start that take coins
+        ("tosses_coins", np.int64),  # 1 if the game's own generator decides what sticks
+        ("ends_at_lost_life", np.int64),  # 1 if an episode ends when a life is lost
+        ("tells_lost_life", np.int64),  # 1 if a lost life is reported like an end
+        ("clips_rewards", np.int64),  # 1 if a reward is at most 1 and at least −1
         ("idle", np.int64),  # the action of a side that stays: 0, or SERVE for two players
         ("num_sides", np.int64),
     ]
 )
 """The rules of a game for compiled code.
 
-The machine's function (`pixelpong.atari.playing`) has C's calling convention. It may run in any
-number of threads, each with its own machine; its results are fields of that machine::
+The machine's functions (`pixelpong.atari.playing`, `pixelpong.atari.resetting`) have C's calling
+convention. They may run in any number of threads, each with its own machine; their results are
+fields of that machine::
 
     void play_frames(machine, const uint8 *actions, int32 num_frames, int32 draws)
+    void start_game(machine)
 """
 
 # The statistics of the learning side; `pixelpong.items.Episode` is made from them.
@@ -94,6 +125,8 @@ TALLY = np.dtype(
 STREAM = np.dtype(
     [
         ("game", GAME),
+        ("console", np.uint8, _CONSOLE),  # `STATE`
+        ("unused", np.uint8, -_CONSOLE % 8),  # aligns the next field
         ("is_new", np.int64),  # 1 if the console has drawn a field that is not yet in `fields`
         # The last action that each side chose, an index in `ACTIONS`: right side, left side.
         ("last_actions", np.int64, 2),
@@ -109,6 +142,15 @@ STREAM = np.dtype(
 def are_fields(fields: NDArray[np.uint64]) -> bool:
     """Whether fields, [..., 80, 2], have no bits set outside their 80 columns."""
     return not (fields[..., 1] >> np.uint64(FIELD_SIZE - 64)).any()
+
+
+def are_chances(chances: NDArray[np.void]) -> bool:
+    """Whether the generators in these, [N] `CHANCE`, are those of a game."""
+    for name in ("opening", "coins", "console"):
+        made, used = chances[name]["made"], chances[name]["used"]
+        if (used < 0).any() or (used > _MOST_USED).any() or (abs(made - used) > WORDS).any():
+            return False
+    return True
 
 
 def are_streams(streams: NDArray[np.void]) -> bool:

@@ -20,28 +20,34 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from pixelpong.kernels.compiling import compiled
-from pixelpong.kernels.games import Console, begin, copy, load, play_step, save
-from pixelpong.kernels.intrinsics import call_shrink, lowest_bit
+from pixelpong.kernels.games import Console, copy, play_step, save
+from pixelpong.kernels.intrinsics import call_play_frames, call_shrink, lowest_bit
+from pixelpong.kernels.opening import Starts, start_episode, toss_coins
 
 _kernel = compiled(error_model="numpy")
 _part: Any = register_jitable(error_model="numpy")
 
 RESET, LEAVE = -1, -2  # instead of a move: start an episode, repeat the last observation
+# When the next episode of a game starts that has ended: by a RESET, in the next step whatever its
+# move, in the same step.
+NEVER, NEXT_STEP, SAME_STEP = range(3)
 
 
 class Games(NamedTuple):
     """The N games; changed in place."""
 
     rows: NDArray[np.void]  # [N] `GAME`
+    chances: NDArray[np.void]  # [N] `CHANCE`
+    states: NDArray[np.uint8]  # [N, ·], the states of their consoles
     memories: NDArray[np.uint8]  # [N or 0, ·], the memories of the left side's networks
-    frames: NDArray[np.uint8]  # [N or 0, 210, 160], the newest frames if they are kept
+    frames: NDArray[np.uint8]  # [N or 0, rows, 160], the newest frames if they are kept
 
 
 class Orders(NamedTuple):
     """The orders for the next step."""
 
     moves: NDArray[np.int64]  # [N, sides], console actions; the first may be RESET or LEAVE
-    begins: NDArray[np.void]  # [N] `BEGIN`
+    seeds: NDArray[np.int64]  # [N], for a RESET; −1: the next episode of the same seed
     uniforms: NDArray[np.float64]  # [N, ·, sides × width], one row per step, see `play_step`
     remembered: NDArray[np.uint8]  # [N or 0, ·], `memories` after these moves
 
@@ -53,14 +59,15 @@ class Results(NamedTuple):
     # The last observations of episodes that ended, in games where the next episode has already
     # started; else [0, …].
     final_observations: NDArray[Any]
-    rewards: NDArray[np.float64]  # [N]
+    rewards: NDArray[np.int32]  # [N]
     is_over: NDArray[np.bool_]  # [N]
     is_cut: NDArray[np.bool_]  # [N], whether the frame limit ended the episode
+    lives: NDArray[np.int32]  # [N]
     total_frames: NDArray[np.int32]  # [N]
     episode_frames: NDArray[np.int32]  # [N]
 
 
-Pictures = tuple[NDArray[np.uint8], NDArray[np.uint8]]  # [210, 160] each
+Pictures = tuple[NDArray[np.uint8], NDArray[np.uint8]]  # [rows, 160] each
 
 
 class AtariView(NamedTuple):
@@ -68,10 +75,10 @@ class AtariView(NamedTuple):
 
     pictures: Pictures
     stacks: NDArray[np.uint8]  # [N, stack, height × width × channels], reduced pictures
-    kept: NDArray[np.uint8]  # [N, channels, 210, 160], the newest picture if the game may end
+    kept: NDArray[np.uint8]  # [N, channels, rows, 160], the newest picture if the game may end
     # [channels, 256], the level of each palette index; [0, 256] if the console draws levels.
     colours: NDArray[np.uint8]
-    planes: Pictures  # [channels, 210, 160] each, the channels of both pictures
+    planes: Pictures  # [channels, rows, 160] each, the channels of both pictures
     shrink: int  # address of the function from `pixelpong.atari.shrinking`
     scratch: NDArray[np.float32]
     small: NDArray[np.uint8]  # [height, width], one channel of a reduced picture
@@ -89,8 +96,8 @@ class FieldView(NamedTuple):
 class FrameView(NamedTuple):
     """The data for the observation "frame"."""
 
-    frames: NDArray[np.uint8]  # [N, 210, 160], the newest frames
-    words: NDArray[np.uint64]  # [N, 210, 20], the same bytes as 64-bit words
+    frames: NDArray[np.uint8]  # [N, rows, 160], the newest frames
+    words: NDArray[np.uint64]  # [N, rows, 20], the same bytes as 64-bit words
     palette: NDArray[np.uint8]  # [256, 3]
 
 
@@ -102,10 +109,12 @@ class Thread(NamedTuple):
     """The data that one thread needs to play its share of the games."""
 
     console: Console
+    starts: Starts
+    row: NDArray[np.float64]  # [·], numbers for a step or an opening
     share: int
     first: int  # index of its first game
     last: int  # index after its last game
-    autoresets: int  # 1 if the next episode starts in the step in which one ends
+    autoresets: int  # NEVER, NEXT_STEP or SAME_STEP
     pictures: Pictures  # the pictures of the console's machines
     observed: Any  # `AtariView`, `FieldView`, `FrameView` or `NoView`
 
@@ -192,7 +201,7 @@ def _see_nothing(game, i, num_pictures, which, view):  # type: ignore[no-untyped
 
 @_part
 def _show_frame(game, i, view, out):  # type: ignore[no-untyped-def]
-    """Write the newest frame of a game in colour, [210, 3 × 160]."""
+    """Write the newest frame of a game in colour, [rows, 3 × 160]."""
     frame, words, palette = view.frames[i], view.words[i], view.palette
     for y in range(len(frame)):
         is_new = y == 0
@@ -242,20 +251,40 @@ def _write_signs(now, before, out):  # type: ignore[no-untyped-def]
 
 
 @_part
-def _reset(game, order, console):  # type: ignore[no-untyped-def]
-    """Start the episode of a game that a `BEGIN` record names."""
-    game.seed, game.episode = order.seed, order.episode
-    if order.episode == 0:
-        game.total_frames = 0
-    begin(console, game, order.waits)
-    save(console.machines[0], game)
-
-
-@_part
 def _keep_frame(picture, frame):  # type: ignore[no-untyped-def]
     """Store the newest frame of a game."""
     for y in range(len(frame)):
         copy(picture[y], frame[y])
+
+
+@_part
+def _draw_again(console, state, count):  # type: ignore[no-untyped-def]
+    """Draw the last frame of a step that a lost life ended; the step had `count` frames."""
+    rules, machine = console.rules[0], console.machines[0]
+    copy(state, machine)
+    call_play_frames(
+        rules.play_frames, console.addresses[0], console.actions_address, count, rules.draws
+    )
+
+
+@_part
+def _play_one(games, orders, thread, i):  # type: ignore[no-untyped-def]
+    """Play a step of a game; returns as `play_step`."""
+    console, game, chance = thread.console, games.rows[i], games.chances[i]
+    rules, uniforms = console.rules[0], orders.uniforms
+    for side in range(orders.moves.shape[1]):
+        console.moves[side] = orders.moves[i, side]
+    copy(games.states[i], console.machines[0])
+    console.lives[0] = chance.lives
+    row, played = uniforms[i, game.steps % uniforms.shape[1]], game.num_frames
+    if rules.tosses_coins:
+        toss_coins(chance.coins, rules.most_frames, thread.row)
+        row = thread.row
+    num_pictures, which = play_step(console, game, row)
+    if rules.tosses_coins:
+        chance.coins.used += 2 * (game.num_frames - played)
+    chance.lives = console.lives[1]
+    return num_pictures, which, game.num_frames - played
 
 
 def _make_step(see: Any, show: Any) -> Any:
@@ -276,40 +305,47 @@ def _make_step(see: Any, show: Any) -> Any:
         if done[thread.share]:
             return
         console, view, out = thread.console, thread.observed, results.observations
-        memories, frames, uniforms = games.memories, games.frames, orders.uniforms
+        rules, memories, frames = console.rules[0], games.memories, games.frames
         for i in range(thread.first, thread.last):
-            game, order = games.rows[i], orders.begins[i]
+            game, chance = games.rows[i], games.chances[i]
             if orders.moves[i, 0] == LEAVE:
                 show(game, i, view, out)
             else:
-                num_pictures, which = 2, 0
-                if orders.moves[i, 0] == RESET:
-                    _reset(game, order, console)
+                is_lost = False
+                if orders.moves[i, 0] == RESET or (
+                    thread.autoresets == NEXT_STEP and not game.is_on
+                ):
+                    start_episode(games, i, orders.seeds[i], thread)
                     memories[i : i + 1] = 0
+                    see(game, i, 2, 0, view)
+                    which = 0
                 else:
-                    for side in range(orders.moves.shape[1]):
-                        console.moves[side] = orders.moves[i, side]
-                    load(game, console.machines[0])
-                    row = uniforms[i, game.steps % uniforms.shape[1]]
-                    num_pictures, which = play_step(console, game, row)
-                    save(console.machines[which], game)
+                    num_pictures, which, played = _play_one(games, orders, thread, i)
+                    is_lost = 0 < console.lives[1] < console.lives[0]
+                    see(game, i, num_pictures, which, view)
+                    if rules.ends_at_lost_life and len(frames) and not game.is_on:
+                        _draw_again(console, games.states[i], played)
+                        which = 0
+                    save(console.machines[which], games.states[i])
                     if len(memories):
                         copy(orders.remembered[i], memories[i])
-                see(game, i, num_pictures, which, view)
                 if len(frames):
                     _keep_frame(thread.pictures[which], frames[i])
                 show(game, i, view, out)
-                results.rewards[i] = game.reward
-                results.is_over[i], results.is_cut[i] = game.is_over != 0, game.is_cut != 0
-                is_ready = order.episode == game.episode + 1  # always, if `may_end` was right
-                if thread.autoresets and is_ready and game.is_over | game.is_cut:
+                is_told = is_lost and rules.ends_at_lost_life | rules.tells_lost_life
+                reward = game.reward
+                results.rewards[i] = min(max(reward, -1), 1) if rules.clips_rewards else reward
+                results.is_over[i] = game.is_over or is_told
+                results.is_cut[i] = game.is_cut and not is_told
+                if thread.autoresets == SAME_STEP and not game.is_on and not game.fault:
                     show(game, i, view, results.final_observations)
-                    _reset(game, order, console)
+                    start_episode(games, i, -1, thread)
                     memories[i : i + 1] = 0
                     see(game, i, 2, 0, view)
                     if len(frames):
                         _keep_frame(thread.pictures[0], frames[i])
                     show(game, i, view, out)
+            results.lives[i] = chance.lives
             results.total_frames[i] = game.total_frames
             results.episode_frames[i] = game.episode_frames
         done[thread.share] = True

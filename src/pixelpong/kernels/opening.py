@@ -1,0 +1,128 @@
+"""How an episode starts in an environment, as in ale-py. Parts of kernels.
+
+Most consoles are reset and play some seventy frames to a game's start, see
+`pixelpong.atari.resetting`. Then some frames without a press follow, which do not count. If a start
+depends on the timer alone, or on nothing, each start is played once and copied from then on.
+
+Source: ale-py's ``AtariVectorEnv``, by tests (``docs/emulator.md``).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import register_jitable
+from numpy.typing import NDArray
+
+from pixelpong.atari.machine import DRAW_NOTHING, FRAME_DONE, MACHINE
+from pixelpong.atari.starting import MEMORY, SEED, SHORTEST, TIMERS
+from pixelpong.kernels.games import clear, copy, emulate, hold, save
+from pixelpong.kernels.intrinsics import call_start_game
+from pixelpong.kernels.twister import peek, seed_twister, use, use_below
+
+_part: Any = register_jitable(error_model="numpy")
+
+_RAM, _TIMER, _EXTRA_RAM = (
+    MACHINE.fields[name][1]  # type: ignore[index]
+    for name in ("ram", "timer", "extra_ram")
+)
+MOST_AT_ONCE = 128  # the most opening frames that are played by one call
+_SCALE = 1.0 / 2**32
+
+
+class Starts(NamedTuple):
+    """What a thread needs to start games; `machines` and `is_known` change."""
+
+    memory: NDArray[np.uint8]  # [128], the console's memory after the cartridge was loaded
+    # [K, ·], machines at a start, with K = 1 if all starts are equal; 75 if they depend on the
+    # timer; 0 if they depend on the memory or are copies of ``console.start``.
+    machines: NDArray[np.uint8]
+    is_known: NDArray[np.bool_]  # [K], whether the machine is there
+
+
+@_part
+def toss_coins(coins, count, row):  # type: ignore[no-untyped-def]
+    """Write the coins of the next frames to `row`, [2 + frames], without using them.
+
+    A frame has two coins; the second is for a second player, who does not exist.
+    """
+    for k in range(count):
+        row[2 + k] = peek(coins, 2 * k) * _SCALE
+
+
+@_part
+def start_episode(games, i, seed, thread):  # type: ignore[no-untyped-def]
+    """Start an episode of a game: the first one of `seed`, or the next one if it is −1."""
+    console, game, chance = thread.console, games.rows[i], games.chances[i]
+    rules, machine, state = console.rules[0], console.machines[0], games.states[i]
+    if seed >= 0:
+        game.seed, game.episode, game.total_frames = seed, 0, 0
+        seed_twister(chance.opening, seed)
+        seed_twister(chance.coins, seed)
+        seed_twister(chance.console, SEED)
+        chance.console.used += rules.loading_draws
+        chance.coins.used += 2 * rules.coin_frames
+        for k in range(len(thread.starts.memory)):
+            state[_RAM + k] = thread.starts.memory[k]
+    else:
+        game.episode += 1
+    clear(console, game)
+    _start(console, thread.starts, game, chance, state)
+    fires = rules.first_action != 0
+    count, played = max(use_below(chance.opening, max(rules.max_noops, 1)), fires), 0
+    while played < count and not game.fault:
+        is_fire = fires and played == 0
+        console.moves[0] = rules.first_action if is_fire else rules.idle
+        console.moves[1] = rules.idle
+        wanted = 1 if is_fire else min(count - played, MOST_AT_ONCE)
+        if rules.tosses_coins:
+            toss_coins(chance.coins, wanted, thread.row)
+        else:
+            thread.row[:] = 1.0  # nothing sticks
+        hold(rules, game, console.moves, thread.row, wanted, console.actions)
+        draws = rules.draws if played + wanted == count else np.int64(DRAW_NOTHING)
+        done = emulate(
+            rules, game, console.lives, console.addresses[0], console.actions_address, wanted, draws
+        )
+        chance.coins.used += 2 * done
+        played += done
+        if game.is_over:  # then another game starts
+            save(machine, state)
+            _start(console, thread.starts, game, chance, state)
+    chance.lives = console.lives[1]
+    game.reward = game.points[0] = game.points[1] = 0
+    game.may_end |= rules.max_frames <= rules.most_frames
+    save(machine, state)
+
+
+@_part
+def _start(console, starts, game, chance, state):  # type: ignore[no-untyped-def]
+    """Start a game on the console, and begin to count its frames."""
+    rules, machine, address = console.rules[0], console.machines[0], console.addresses[0]
+    game.held[0] = game.held[1] = rules.idle
+    number = use(chance.console) % TIMERS
+    which = min(number, len(starts.is_known) - 1)
+    copy(console.start, machine)
+    function = rules.start_game
+    if which >= 0 and starts.is_known[which]:
+        function = 0
+        copy(starts.machines[which], machine)
+        chance.console.used += rules.filled_bytes
+    elif function != 0:
+        for k in range(MEMORY):
+            machine[_RAM + k] = state[_RAM + k]
+        machine[_TIMER] = SHORTEST + number
+        for k in range(rules.filled_bytes):
+            machine[_EXTRA_RAM + k] = use(chance.console) & 0xFF
+    stop, frames, _, game.is_over, game.may_end, console.lives[1] = call_start_game(
+        function, address
+    )
+    if stop != FRAME_DONE:
+        game.fault, game.is_on = stop, 0
+    elif which >= 0 and not starts.is_known[which]:
+        copy(machine, starts.machines[which])
+        starts.is_known[which] = True
+    game.episode_frames = frames
+    game.total_frames += frames
+    chance.coins.used += 2 * rules.coin_frames
