@@ -22,7 +22,7 @@ def make_theirs() -> gymnasium.Env[NDArray[Any], Any]:
 # Both environments check their input themselves. Gymnasium's checks take longer than the step.
 gymnasium.register(
     ID,
-    "pixelpong.envs.single:PongEnv",
+    "pixelpong.envs.single:SingleEnv",
     vector_entry_point="pixelpong.envs.vector:VectorEnv",
     disable_env_checker=True,
 )

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.envs.options import Observation
-from pixelpong.envs.vector import PongVectorEnv
+from pixelpong.envs.vector import VectorEnv
 from pixelpong.errors import ConfigError
 from pixelpong.machine import require
 from pixelpong.schema import Number
@@ -29,7 +29,7 @@ except ImportError:  # make_sb3 says how to install it
     VecEnv = Monitor = object
 
 
-class _Games(PongVectorEnv):
+class _Games(VectorEnv):
     maker = "make_sb3"
 
 

@@ -144,7 +144,9 @@ def make_starts(rules: Rules, start: NDArray[np.void]) -> Starts:
     """What a thread needs to start games; `start` is from `make_start`."""
     game, is_pong = load_any(rules.game), rules.game == PONG
     count = 0 if is_pong else _NUM_STARTS[game.cartridge.start]
-    memory = np.zeros(0, np.uint8) if is_pong else first_start(game)["ram"][0]  # loading includes it
+    memory = (
+        np.zeros(0, np.uint8) if is_pong else first_start(game)["ram"][0]
+    )  # loading includes it
     return Starts(
         memory=memory,
         machines=np.zeros((count, start.itemsize), np.uint8),
