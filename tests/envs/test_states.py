@@ -20,20 +20,27 @@ pytestmark = promise("bounds")
 
 def odd_states(state):
     """States as no environment has them."""
-    rules, games, streams, fields, *others = state
+    rules, games, chances, states, streams, fields, *others = state
+    front = chances, states
     for name, value in {
         "newest": [-1, 64, 2**40], "num_frames": [-1, 109_000], "steps": [-1, 2**62],
-        "seed": [-1], "episode": [-2, 2**40], "held": [-1, 16], "is_on": [2, -1],
+        "seed": [-1], "episode": [-2, 2**40], "held": [-1, 18], "is_on": [2, -1],
         "total_frames": [-1, 2**63 - 1], "may_end": [2], "points": [-1],
     }.items():  # fmt: skip
         for each in value:
             odd = games.copy()
             odd[name][-1] = each
-            yield rules, odd, streams, fields, *others
+            yield rules, odd, *front, streams, fields, *others
+    for name, part, value in (
+        ("coins", "used", -1), ("opening", "used", 2**63 - 1), ("console", "made", 2**40),
+    ):  # fmt: skip
+        odd = chances.copy()
+        odd[name][part][-1] = value
+        yield rules, games, odd, states, streams, fields, *others
     for row in (0, 79):
         odd = fields.copy()
         odd[-1, 1, row, 1] |= np.uint64(1 << 16)
-        yield rules, games, streams, odd, *others
+        yield rules, games, *front, streams, odd, *others
     if len(streams):
         for set_it in (
             lambda it: it["game"]["newest"].__setitem__(0, 2),
@@ -43,7 +50,7 @@ def odd_states(state):
         ):
             odd = streams.copy()
             set_it(odd)
-            yield rules, games, odd, fields, *others
+            yield rules, games, *front, odd, fields, *others
     for number, each in enumerate(state):
         if each.size:
             shorter = each[:, :-1] if each.ndim > 1 and number else each[:-1]
@@ -87,6 +94,8 @@ def test_games_with_other_options_exchange_no_states():
         {"use_fire_reset": False}, {"full_action_space": True}, {"actions": "two"},
         {"img_height": 50}, {"grayscale": False}, {"maxpool": False}, {"opponent": "club"},
         {"opponent": "self"}, {"autoreset_mode": "SameStep"}, {"render_mode": "rgb_array"},
+        {"coins": "pixelpong"}, {"episodic_life": True}, {"life_loss_info": True},
+        {"game": "breakout"},
     ):  # fmt: skip
         with pytest.raises(ConfigError, match="belongs to games with other options"):
             pixelpong.make_vec(**base | options).restore_state(state)
@@ -108,7 +117,7 @@ def test_a_state_may_be_repeated_and_any_console_is_safe():
     np.testing.assert_array_equal(seen, np.repeat(one.step(np.full(1, 2))[0], 3, axis=0))
     rng, failed = np.random.default_rng(0), 0
     for _ in range(200):
-        consoles = state[1]["console"]
+        consoles = state[3]
         consoles[:] = rng.integers(256, size=consoles.shape)
         envs.restore_state(state)
         for _ in range(1 + len(envs.games)):

@@ -101,6 +101,7 @@ SHORT = {"noop_max": 0, "use_fire_reset": False, "max_num_frames_per_episode": 1
 @pytest.mark.parametrize("observation", ["pixels", "field", "frame"])
 def test_each_game_is_make_envs_whatever_the_threads(observation):
     options = SHORT | {"repeat_action_probability": 0.25, "autoreset_mode": "SameStep"}
+    options["coins"] = "pixelpong"
     several = [pixelpong.make_vec(3, observation, num_threads=n, **options) for n in (1, 3)]
     alone = [pixelpong.make_env(observation, max_frames=120) for _ in range(3)]
     seen = [envs.reset(seed=7)[0] for envs in several]
@@ -232,7 +233,7 @@ def test_what_cannot_be_is_refused_in_a_sentence():
         with pytest.raises(ConfigError, match="seed"):
             envs.reset(seed=seed)
     for options in (
-        {"observation": "ram"}, {"episodic_life": True}, {"frameskip": 0}, {"img_width": 161},
+        {"observation": "ram"}, {"episodic_lives": True}, {"frameskip": 0}, {"img_width": 161},
         {"img_height": 105, "img_width": 80}, {"sticky": 0.1}, {"num_envs": 0}, {"stack_num": "4"},
         {"autoreset_mode": "never"}, {"render_mode": "human"}, {"continuous": True},
     ):  # fmt: skip

@@ -178,7 +178,7 @@ def test_no_two_purposes_or_places_share_their_numbers():
 def test_what_the_game_does_not_cover_is_one_plain_error():
     player, params = Player(find_protocol("ALE/Pong-v5"), "ppo"), make_params("ppo")
     stream = player.play(next_steps(9), params).streams
-    console = stream["game"]["console"].view(STATE)
+    console = stream["console"].view(STATE)
     console["pc"], console["ram"] = 0x80, 0x02  # an opcode that halts the processor, in memory
     with pytest.raises(EmulatorError, match="The emulated game failed: "):
         player.play(next_steps(9, stream), params)

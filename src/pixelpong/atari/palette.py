@@ -1,10 +1,11 @@
-"""The colours of the picture: one table from palette indices to red, green and blue.
+"""The colours of the picture: tables from palette indices to red, green and blue.
 
 An index is what a program writes to a colour register: the upper four bits are the hue, the next
-three the brightness. Televisions differed; these are ALE's colours.
+three the brightness. These are ALE's colours of an American television (NTSC) and of a European one
+(PAL).
 
-Source: measured on ALE (``getScreen`` and ``getScreenRGB`` while the idle game goes through all
-colours); ``tests/atari/test_pong_exactness.py`` measures them again.
+Source: measured on ALE (``getScreen`` and ``getScreenRGB`` while a program goes through all
+colours); ``tests/atari/test_palettes.py`` measures them again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 # One row per hue, from dark to bright.
-_COLOURS = """
+_NTSC = """
 000000 4a4a4a 6f6f6f 8e8e8e aaaaaa c0c0c0 d6d6d6 ececec
 484800 69690f 86861d a2a22a bbbb35 d2d240 e8e84a fcfc54
 7c2c00 904811 a26221 b47a30 c3903d d2a44a dfb755 ecc860
@@ -31,12 +32,30 @@ _COLOURS = """
 303800 505916 6d762b 88923e a0ab4f b7c25f ccd86e e0ec7c
 482c00 694d14 866a26 a28638 bb9f47 d2b656 e8cc63 fce070
 """
+_PAL = """
+000000 2b2b2b 525252 767676 979797 b6b6b6 d2d2d2 ececec
+000000 2b2b2b 525252 767676 979797 b6b6b6 d2d2d2 ececec
+805800 96711a ab8732 be9c48 cfaf5c dfc06f eed180 fce090
+445c00 5e791a 769332 8cac48 a0c25c b3d76f c4ea80 d4fc90
+703400 89511a a06b32 b68448 c99a5c dcaf6f ecc280 fcd490
+006414 1a8035 329852 48b06e 5cc587 6fd99e 80ebb4 90fcc8
+700014 891a35 a03252 b6486e c95c87 dc6f9e ec80b4 fc90c8
+005c5c 1a7676 328e8e 48a4a4 5cb8b8 6fcbcb 80dcdc 90ecec
+70005c 841a74 963289 a8489e b75cb0 c66fc1 d380d1 e090e0
+003c70 195a89 2f75a0 448eb6 57a5c9 68badc 79ceec 88e0fc
+580070 6e1a89 8332a0 9648b6 a75cc9 b76fdc c680ec d490fc
+002070 193f89 2f5aa0 4474b6 578bc9 68a1dc 79b5ec 88c8fc
+340080 4a1a96 5f32ab 7248be 835ccf 936fdf a280ee b090fc
+000088 1a1a9d 3232b0 4848c2 5c5cd2 6f6fe1 8080ef 9090fc
+000000 2b2b2b 525252 767676 979797 b6b6b6 d2d2d2 ececec
+000000 2b2b2b 525252 767676 979797 b6b6b6 d2d2d2 ececec
+"""
 
 
-def _read_table() -> NDArray[np.uint8]:
-    colours = np.frombuffer(bytes.fromhex(_COLOURS), np.uint8).reshape(128, 3)
+def _read_table(text: str) -> NDArray[np.uint8]:
+    colours = np.frombuffer(bytes.fromhex(text), np.uint8).reshape(128, 3)
     return np.repeat(colours, 2, axis=0)  # the lowest bit of an index has no meaning
 
 
-PALETTE = _read_table()  # [256, 3] uint8
-PALETTES = {"NTSC": PALETTE, "PAL": PALETTE}
+PALETTES = {"NTSC": _read_table(_NTSC), "PAL": _read_table(_PAL)}  # [256, 3] uint8 each
+PALETTE = PALETTES["NTSC"]

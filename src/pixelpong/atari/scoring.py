@@ -9,11 +9,11 @@ The facts are expressions, in the order in which they are computed after each fr
 
 ``xB9`` is a byte of the console's memory, by its address; ``cE9`` is one of the cartridge's own
 memory. ``old.`` is a value after the frame before, of a byte or of an expression. An expression may
-name those before it, and call the helpers of `pixelpong.atari.digits`. ``count(board, 1, 2)`` is the
-number of the board's cells with one of these values.
+name those before it, and call the helpers of `pixelpong.atari.digits`. ``count(board, 1, 2)`` is
+the number of the board's cells with one of these values.
 
-Four names have a meaning: ``points``; ``over``; ``reward``, by default the change of the points; and
-``lives``, by default 0. After the end ALE shows no lives, except in games that keep them.
+Four names have a meaning: ``points``; ``over``; ``reward``, by default the change of the points;
+and ``lives``, by default 0. After the end ALE shows no lives, except in games that keep them.
 
 What an expression needs of the frame before is noted in the record, so a snapshot contains it.
 Source: the addresses and formulas are those of ALE 0.12, and tests compare them with its answers.

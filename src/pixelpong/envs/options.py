@@ -121,6 +121,11 @@ def _check_game(options: EnvOptions) -> None:
         return
     if facts.scoring is None:
         raise ConfigError(f"{options.game} has no points yet; choose another game.")
+    if facts.coin_frames and facts.start_actions and options.repeat_action_probability > 0:
+        raise ConfigError(
+            f"In {options.game}, sticky frames would already change the menu before a game, which "
+            "is not covered; leave out repeat_action_probability."
+        )
     of_pong = {"opponent": BUILTIN, "actions": None}
     for name, default in of_pong.items():
         if getattr(options, name) != default:

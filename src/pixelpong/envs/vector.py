@@ -47,6 +47,7 @@ from pixelpong.games.console import FIRE, PONG, Rules
 from pixelpong.games.games import Games
 from pixelpong.games.memory import State
 from pixelpong.games.pictures import View
+from pixelpong.games.turns import Workers
 from pixelpong.items import BUILTIN, SELF
 from pixelpong.kernels.stepping import Results
 from pixelpong.machine import count_cores
@@ -72,7 +73,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
             ``"pixelpong"``: the generators of `pixelpong.evaluate`; the default with an opponent or
             `max_frameskip`, which ale-py does not have.
         num_threads: number of threads; 0 or None: one per core. It does not affect the results.
-        thread_affinity_offset: the core of the first thread; −1: the system chooses.
+        thread_affinity_offset: the core of the first thread, which is the caller's and stays free;
+            the others stay on the cores after it. −1: all are free.
         batch_size: must be 0 or `num_envs`.
         copy: False reuses one array, so each step overwrites the observations of the last one.
         render_mode: ``"rgb_array"`` for `render`, or None.
@@ -175,8 +177,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
             size,
             _make_rules(options, self.moves),
             self._view,
-            num_threads=options.num_threads or count_cores(),
-            first_core=options.thread_affinity_offset,
+            workers=Workers(options.num_threads or count_cores(), options.thread_affinity_offset),
             num_uniforms=BLOCK if options.coins_name == "pixelpong" else 1,
             autoresets=_AUTORESETS[mode],
             rules_hash=hash_rules(options, self._opponents.fingerprint.encode()),

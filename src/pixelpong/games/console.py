@@ -72,7 +72,7 @@ def make_start(rules: Rules) -> NDArray[np.void]:
         return start_of(load_game(), rules.mode).copy()
     machine: Any = game.power_on()
     machine["timer_shift"] = SHIFT
-    return machine  # type: ignore[no-any-return]
+    return machine
 
 
 def make_console(
@@ -126,6 +126,7 @@ def _make_rules(
     if rules.game != PONG:
         record["start_game"] = game.start_address
         record["loading_draws"] = count_draws(facts)
+        record["loading_frames"] = first_start(game)["frames"]
         record["filled_bytes"] = filled_bytes(facts)
         record["coin_frames"] = facts.coin_frames
     record["draws"] = DRAW_PICTURE if has_pictures else DRAW_FIELD

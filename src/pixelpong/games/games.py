@@ -22,7 +22,7 @@ from pixelpong.env.preprocess import IS_ACTIVE
 from pixelpong.games.console import Rules, load_any, make_console, make_start, make_starts
 from pixelpong.games.memory import Memory, State
 from pixelpong.games.pictures import View, make_shrinking
-from pixelpong.games.turns import Turns
+from pixelpong.games.turns import ONE_THREAD, Turns, Workers
 from pixelpong.kernels import stepping
 from pixelpong.kernels.opening import MOST_AT_ONCE
 from pixelpong.kernels.stepping import (
@@ -53,9 +53,8 @@ class Games:
         rules: Rules,
         view: View,
         *,
-        num_threads: int = 1,
+        workers: Workers = ONE_THREAD,
         num_uniforms: int = 1,
-        first_core: int = -1,
         autoresets: int = kernels.NEVER,
         rules_hash: bytes = bytes(32),
         has_opponents: bool = False,
@@ -66,9 +65,8 @@ class Games:
             size: N.
             rules: the rules of all games.
             view: the observation of all games.
-            num_threads: number of threads that play, at most one per game.
+            workers: the threads that play, at most one per game.
             num_uniforms: number of steps per game for which `orders` can hold random numbers.
-            first_core: the core for the first thread; −1: the system chooses.
             autoresets: when the next episode starts after one has ended: `kernels.NEVER` without a
                 RESET, `kernels.NEXT_STEP` or `kernels.SAME_STEP`.
             rules_hash: hash of everything, besides its state, on which a game's future depends.
@@ -99,12 +97,12 @@ class Games:
         self._games = stepping.Games(
             memory.games, memory.chances, memory.states, _as_bytes(memory.streams), memory.frames
         )
-        count = min(num_threads, size)
+        count = min(workers.num_threads, size)
         self._threads = [
             _make_thread(memory, rules, view, start, share, count, autoresets=autoresets)
             for share in range(count)
         ]
-        self.turns = Turns(count, memory)
+        self.turns = Turns(workers._replace(num_threads=count), memory)
         shapes = {"atari": memory.stacks.shape[1:], "frame": (view.rows, 3 * WIDTH)}
         self._shape = shapes.get(view.observation, (FIELD_SIZE, FIELD_SIZE))  # in kernels
 

@@ -21,7 +21,7 @@ _MOST = 2**31 - 1  # the largest value of any count
 _BOUNDS = {
     "seed": (0, 2**63 - 1), "episode": (-1, _MOST), "steps": (0, _MOST), "is_on": (0, 1),
     "held": (0, 17), "episode_frames": (0, _MOST), "total_frames": (0, 2**63 - 1 - _MOST),
-    "points": (0, _MOST), "reward": (-_MOST, _MOST), "may_end": (0, 1), "is_over": (0, 1), "is_cut": (0, 1),
+    "points": (0, _MOST), "may_end": (0, 1), "is_over": (0, 1), "is_cut": (0, 1),
 }  # fmt: skip
 
 

@@ -8,18 +8,29 @@ again: it skips the shares that were played, and answers to an older round are i
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import weakref
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pixelpong.games.memory import Memory, State
 
 Play = Callable[[Any, int], None]  # plays a share unless `done`, [shares] bool, marks it as played
+
+
+class Workers(NamedTuple):
+    """The threads that play."""
+
+    num_threads: int = 1  # with the caller's
+    first_core: int = -1  # the other threads stay on the cores after this one; −1: on any core
+
+
+ONE_THREAD = Workers()
 
 
 class Round:
@@ -48,8 +59,8 @@ class Round:
 class Crew:
     """A thread for each share but the first; the threads end when the crew is freed."""
 
-    def __init__(self, size: int) -> None:
-        self._size = size
+    def __init__(self, workers: Workers) -> None:
+        self._size, self._first_core = workers
         self._queues: list[SimpleQueue[Round | None]] = []  # includes threads not yet started
         self._helpers: list[SimpleQueue[Round | None]] = []  # only threads that run
         self.close = weakref.finalize(self, _end, self._queues)
@@ -71,7 +82,8 @@ class Crew:
     def _start(self, share: int) -> None:
         tasks: SimpleQueue[Round | None] = SimpleQueue()
         self._queues.append(tasks)
-        threading.Thread(target=_help, args=(tasks, share), daemon=True).start()
+        core = self._first_core + share if self._first_core >= 0 else -1
+        threading.Thread(target=_help, args=(tasks, share, core), daemon=True).start()
         self._helpers.append(tasks)
 
 
@@ -82,9 +94,9 @@ class Turns:
     next call finishes it.
     """
 
-    def __init__(self, size: int, memory: Memory) -> None:
-        """Play rounds of `size` shares."""
-        self._size, self._memory, self._crew = size, memory, Crew(size)
+    def __init__(self, workers: Workers, memory: Memory) -> None:
+        """Play rounds with a share for each thread."""
+        self._workers, self._memory, self._crew = workers, memory, Crew(workers)
         self._lock, self._pid = threading.RLock(), os.getpid()
         self._round: Round | None = None  # the round in progress
         self._state: State | None = None  # the state that is being restored
@@ -100,7 +112,7 @@ class Turns:
             if self._round is not None and not all(self._round.is_done):
                 self._memory.forget()
                 self._round = None
-            self._crew, self._lock = Crew(self._size), threading.RLock()
+            self._crew, self._lock = Crew(self._workers), threading.RLock()
             self._pid = os.getpid()
         return self._lock
 
@@ -115,7 +127,7 @@ class Turns:
 
     def play(self, play: Play) -> None:
         """Play a round."""
-        self._round = Round(play, self._size)
+        self._round = Round(play, self._workers.num_threads)
         self.settle()
 
     def restore(self, state: State) -> None:
@@ -128,12 +140,15 @@ class Turns:
         self._crew.close()
 
 
-def _help(tasks: SimpleQueue[Round | None], share: int) -> None:
-    """Play a share of each round, until None ends the thread.
+def _help(tasks: SimpleQueue[Round | None], share: int, core: int) -> None:
+    """Play a share of each round on a core, until None ends the thread.
 
     It must not refer to the environment or its crew. It is cheaper than a `ThreadPoolExecutor`
     (docs/log.md).
     """
+    if core >= 0 and hasattr(os, "sched_setaffinity"):  # Linux has it
+        with contextlib.suppress(OSError):  # there are fewer cores
+            os.sched_setaffinity(0, {core})
     for played in iter(tasks.get, None):
         played.answer(share)
 

@@ -57,7 +57,7 @@ def start_episode(games, i, seed, thread):  # type: ignore[no-untyped-def]
     console, game, chance = thread.console, games.rows[i], games.chances[i]
     rules, machine, state = console.rules[0], console.machines[0], games.states[i]
     if seed >= 0:
-        game.seed, game.episode, game.total_frames = seed, 0, 0
+        game.seed, game.episode, game.total_frames = seed, 0, rules.loading_frames
         seed_twister(chance.opening, seed)
         seed_twister(chance.coins, seed)
         seed_twister(chance.console, SEED)

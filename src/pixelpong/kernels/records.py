@@ -88,9 +88,10 @@ RULES = np.dtype(
         ("sticky", np.float64, 2),
         ("first_action", np.int64),  # the action in an episode's first frame; 0: none
         ("max_noops", np.int64),  # an episode opens with fewer frames than this, or with none
-        # The numbers that loading the cartridge takes from the console's generator, and the bytes of
-        # the cartridge's memory that each reset fills.
+        # The numbers that loading the cartridge takes from the console's generator, and the frames
+        # that it counts; and the bytes of the cartridge's memory that a reset fills.
         ("loading_draws", np.int64),
+        ("loading_frames", np.int64),
         ("filled_bytes", np.int64),
         ("coin_frames", np.int64),  # frames of a start that take coins
         ("tosses_coins", np.int64),  # 1 if the game's own generator decides what sticks
