@@ -67,15 +67,13 @@ class Ale:
         return list(self._facts.legal_actions)
 
     def getRAMSize(self) -> int:
-        """The number of bytes of memory: 128, and those of the cartridge."""
-        return len(self.getRAM())
+        """The number of bytes of the console's memory."""
+        return 128
 
     def getRAM(self, buffer: Buffer = None) -> Buffer:
-        """The memory of the console and of the cartridge."""
-        state = self._games.states[0, : STATE.itemsize].view(STATE)[0]
-        has_more = self._facts.scheme.endswith("SC")
-        memory = np.concatenate([state["ram"], state["extra_ram"][: 128 * has_more]])
-        return _give(memory, buffer)
+        """The console's memory, [128]."""
+        state: Any = self._games.states[0, : STATE.itemsize].view(STATE)
+        return _give(state["ram"][0], buffer)
 
     def getScreenDims(self) -> tuple[int, int]:
         """The rows and columns of a picture."""

@@ -147,8 +147,18 @@ class SingleEnv(gymnasium.Env[NDArray[Any], np.int64]):
             own, its = np.random.SeedSequence(seed).generate_state(2).tolist()
             self._np_random, _ = seeding.np_random(own)
             seed = its if self._has_ale_coins else seed
+        else:
+            self._use_coins()
         observations, _ = self._envs.reset(seed=seed)
         return observations[0], self._info()
+
+    def _use_coins(self) -> None:
+        """Use the coins of the frames that the step did not play in which the last game ended.
+
+        As in ale-py's environment, whose step goes on.
+        """
+        missing = -self._envs.games["num_frames"][0] % self.protocol.max_frame_skip
+        self._envs._games._memory.chances["coins"]["used"] += 2 * missing
 
     def step(self, action: np.int64 | int) -> Step:
         """Play one step with an index of `actions`."""

@@ -10,6 +10,7 @@ of a whole game, before rewards are clipped and whatever lives it lost.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import Any
 
@@ -22,18 +23,19 @@ from pixelpong.errors import ConfigError
 from pixelpong.machine import require
 from pixelpong.schema import Number
 
-try:
-    from stable_baselines3.common.monitor import Monitor
-    from stable_baselines3.common.vec_env import VecEnv
-except ImportError:  # make_sb3 says how to install it
-    VecEnv = Monitor = object
+VecEnv: Any = object
+Monitor: Any = object
+with contextlib.suppress(ImportError):  # make_sb3 says how to install it
+    from stable_baselines3.common import monitor, vec_env
+
+    VecEnv, Monitor = vec_env.VecEnv, monitor.Monitor
 
 
 class _Games(VectorEnv):
     maker = "make_sb3"
 
 
-class StableBaselinesEnv(VecEnv):  # type: ignore[misc, valid-type]
+class StableBaselinesEnv(VecEnv):
     """The games of `pixelpong.make_vec`, with its options, for agents of stable-baselines3.
 
     With `life_loss_info`, as in its ``AtariWrapper``, a lost life is an end for the agent while the
@@ -86,11 +88,11 @@ class StableBaselinesEnv(VecEnv):  # type: ignore[misc, valid-type]
         if self._ends_lives:
             is_done = is_done | ((0 < lives) & (lives < self._lives))
         self._lives, listed = lives, self._list_infos(infos)
-        for i in np.flatnonzero(is_done):
+        for i in np.flatnonzero(is_done).tolist():
             ended = final[i] if is_over_or_cut[i] else observations[i]
             is_truncated = bool(is_cut[i] and not is_over[i])
             listed[i] |= {"terminal_observation": ended, "TimeLimit.truncated": is_truncated}
-        for i in np.flatnonzero(is_over_or_cut):
+        for i in np.flatnonzero(is_over_or_cut).tolist():
             listed[i]["episode"] = self._end_episode(i)
         rewards = np.clip(rewards, -1, 1) if self._clips else rewards
         return observations, rewards.astype(np.float32), is_done, listed
@@ -131,3 +133,6 @@ class StableBaselinesEnv(VecEnv):  # type: ignore[misc, valid-type]
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
         """Whether the infos are those of this wrapper, which is true of `Monitor`."""
         return [issubclass(wrapper_class, Monitor) for _ in self._get_indices(indices)]
+
+
+make_sb3 = StableBaselinesEnv
