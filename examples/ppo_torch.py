@@ -2,6 +2,7 @@
 
     pip install -c constraints.txt -e '.[peers]'
     python examples/ppo_torch.py    # with --bfloat16 on a processor made for it
+    python examples/ppo_torch.py --game breakout
 
 The agent is that of most papers on Atari: three convolutions on the last four pictures, 84 × 84 in
 grey (Mnih et al. 2015), trained by PPO (Schulman et al. 2017) with the usual settings for Atari.
@@ -66,6 +67,7 @@ class Rollouts:
         self.actions = torch.zeros(size, dtype=torch.long)
         self.log_probs, self.values, self.rewards, self.ends = (torch.zeros(size) for _ in range(4))
         self.returns, self._sums = deque(maxlen=100), np.zeros(envs.num_envs)
+        self._lives = np.zeros(envs.num_envs)
 
     @torch.no_grad()
     def play(self, agent):
@@ -75,12 +77,15 @@ class Rollouts:
             action = policy.sample()
             self.observations[t], self.actions[t], self.values[t] = self.next, action, value
             self.log_probs[t] = policy.log_prob(action)
-            after, rewards, over, cut, _ = self.envs.step(action.numpy())
+            after, rewards, over, cut, infos = self.envs.step(action.numpy())
             self.next = torch.from_numpy(after)
-            # A point that ended has no future; this is what makes Pong learnable quickly.
-            rewards = torch.from_numpy(rewards)
-            self.rewards[t], self.ends[t] = rewards, rewards != 0
-            self._sums += rewards.numpy()
+            # What follows a lost life does not count, nor what follows a point of Pong.
+            lives, is_end = infos["lives"], over | cut
+            is_end |= rewards != 0 if self.envs.game == "pong" else lives < self._lives
+            self._lives = lives
+            clipped = np.clip(rewards, -1, 1)
+            self.rewards[t], self.ends[t] = torch.from_numpy(clipped), torch.from_numpy(is_end)
+            self._sums += rewards
             for i in np.flatnonzero(over | cut):
                 self.returns.append(self._sums[i])
                 self._sums[i] = 0
@@ -119,15 +124,28 @@ def learn(agent, optimizer, batch, ent_coef, it):
     return entropy.item()
 
 
+def make_envs(game, size, **options):
+    """The games under the protocol of Machado et al. (2018); in Pong, three actions are enough."""
+    actions = "three" if game == "pong" else None
+    return pixelpong.make_vec(
+        size, game=game, actions=actions, repeat_action_probability=0.25, reward_clipping=False,
+        **options,
+    )  # fmt: skip
+
+
 @torch.no_grad()
-def evaluate(agent, games, seed):
-    """The returns of greedy games, one of each of as many environments."""
-    envs = pixelpong.make_vec(games, actions="three", repeat_action_probability=0.25, noop_max=0)
+def evaluate(agent, game, size, seed):
+    """The returns of a game of each of some environments; in Pong with the likeliest actions.
+
+    In other games that may never end, because the likeliest action need not serve the ball.
+    """
+    envs = make_envs(game, size, noop_max=0)
     observations, _ = envs.reset(seed=seed)
-    returns, is_on = np.zeros(games), np.ones(games, bool)
+    returns, is_on = np.zeros(size), np.ones(size, bool)
     while is_on.any():
         policy, _ = agent(torch.from_numpy(observations))
-        observations, rewards, over, cut, _ = envs.step(policy.probs.argmax(-1).numpy())
+        actions = policy.probs.argmax(-1) if game == "pong" else policy.sample()
+        observations, rewards, over, cut, _ = envs.step(actions.numpy())
         returns += rewards * is_on
         is_on &= ~(over | cut)
     envs.close()
@@ -137,7 +155,7 @@ def evaluate(agent, games, seed):
 def train(it):
     """Train an agent, and return it; print a line of JSON now and then."""
     torch.manual_seed(it.seed)
-    envs = pixelpong.make_vec(it.num_envs, actions="three", repeat_action_probability=0.25)
+    envs = make_envs(it.game, it.num_envs)
     agent = Agent(envs.single_action_space.n, it.bfloat16)
     optimizer = torch.optim.Adam(agent.parameters(), lr=it.learning_rate, eps=1e-5, fused=True)
     r, begin = Rollouts(envs, it.num_steps, it.seed), time.time()
@@ -172,6 +190,7 @@ def parse(words=None):
     }.items():  # fmt: skip
         flag = "--" + name.replace("_", "-")
         parser.add_argument(flag, type=type(default), default=default, help="%(default)s")
+    parser.add_argument("--game", default="pong", help="a game of pixelpong.make_vec, %(default)s")
     parser.add_argument("--bfloat16", action="store_true", help="compute features in it")
     return parser.parse_args(words)
 
@@ -179,5 +198,6 @@ def parse(words=None):
 if __name__ == "__main__":
     options = parse()
     trained = train(options)
-    returns = evaluate(trained, options.games, seed=1000)
-    print(json.dumps({"greedy_returns": returns.tolist(), "mean": returns.mean()}))
+    returns = evaluate(trained, options.game, options.games, seed=1000)
+    kind = "greedy_returns" if options.game == "pong" else "sampled_returns"
+    print(json.dumps({kind: returns.tolist(), "mean": returns.mean()}))

@@ -9,12 +9,14 @@ import gymnasium
 import numpy as np
 import pettingzoo
 import pytest
-from classic import count_ends, make_theirs, play_both
+from classic import count_ends, play_both
+from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import AtariPreprocessing
 from pettingzoo.test import parallel_api_test, parallel_seed_test
 from pettingzoo.test.state_test import test_parallel_env as check_states
 
 import pixelpong
+from pixelpong.envs.gym import id_of, make_theirs
 from pixelpong.errors import ConfigError
 
 GAMES = {"pong": 4800, "breakout": 2400}
@@ -39,10 +41,46 @@ def test_one_game_is_ale_pys_own_environment(game, skip, sticky):
     assert ours.action_space == theirs.action_space
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("game", "options"),
+    [
+        ("pong", {}),
+        ("pong", {"coins": "ale"}),
+        ("pong", {"environment": "Pong-v0", "observation": "field", "actions": "three"}),
+        ("pong", {"opponent": "club", "observation": "pixels"}),
+        ("breakout", {"observation": "atari", "full_action_space": True}),
+        ("breakout", {"coins": "pixelpong"}),
+    ],
+)
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_an_id_is_one_game_whether_made_alone_or_many_at_once(game, options, mode):
+    """Over the ends of games in the middle of a step, and after them."""
+    name = f"pixelpong.envs:{id_of(game)}"
+    options = options | {"max_frames": 6 * 4 + 1} if game == "pong" else options
+    alone = [lambda: gymnasium.make(name, **options).unwrapped] * 3
+    both = [
+        gymnasium.make_vec(name, 3, autoreset_mode=mode, num_threads=2, **options),
+        gymnasium.vector.SyncVectorEnv(alone, autoreset_mode=mode),
+    ]
+    many, sync = both
+    assert many.single_observation_space == sync.single_observation_space
+    assert many.single_action_space == sync.single_action_space
+    np.testing.assert_array_equal(*(envs.reset(seed=8)[0] for envs in both))
+    rng, ends = np.random.default_rng(3), 0
+    for _ in range(40 if game == "pong" else 700):
+        actions = rng.integers(many.single_action_space.n, size=3)
+        results = [envs.step(actions) for envs in both]
+        for ours, theirs in zip(*(it[:4] for it in results), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+        ends += int(np.sum(results[0][2] | results[0][3]))
+    assert ends > 4
+
+
 @pytest.mark.parametrize("max_frames", [40, 41])
 def test_the_frame_limit_is_ale_pys(max_frames):
     options = {"max_num_frames_per_episode": max_frames, "repeat_action_probability": 0.25}
-    ours, theirs = pixelpong.make_env(coins="ale", **options), make_theirs("pong", **options)
+    ours, theirs = pixelpong.make_env(coins="ale", **options), make_theirs(**options)
     assert count_ends(ours, theirs, 1, 60) > 4
 
 

@@ -7,9 +7,10 @@ import importlib.util
 import gymnasium
 import numpy as np
 import pytest
-from classic import count_ends, make_theirs
+from classic import count_ends
 
 import pixelpong
+from pixelpong.envs.gym import make_theirs
 from pixelpong.errors import ConfigError
 
 pytestmark = [

@@ -1,20 +1,10 @@
-"""ale-py's own environments of single games, and two environments that are stepped together."""
+"""Two environments of one game that are stepped together, and must give the same."""
 
 from __future__ import annotations
 
 import itertools
 
-import ale_py
-import gymnasium
 import numpy as np
-
-
-def make_theirs(game, **options):
-    """Make ``ALE/…-v5`` of a game."""
-    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-    gymnasium.register_envs(ale_py)
-    name = "".join(word.capitalize() for word in game.split("_"))
-    return gymnasium.make(f"ALE/{name}-v5", **options)
 
 
 def play_both(ours, theirs, seed, steps):

@@ -57,5 +57,17 @@ def _read_table(text: str) -> NDArray[np.uint8]:
     return np.repeat(colours, 2, axis=0)  # the lowest bit of an index has no meaning
 
 
-PALETTES = {"NTSC": _read_table(_NTSC), "PAL": _read_table(_PAL)}  # [256, 3] uint8 each
-PALETTE = PALETTES["NTSC"]
+def _find_brightness(colours: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The brightness of colours, [N, 3], as ALE computes it."""
+    return np.rint(colours @ np.array([0.2989, 0.587, 0.114])).astype(np.uint8)
+
+
+# [256, 3] uint8, and the levels of pictures in grey, [256] uint8.
+PALETTE, _EUROPEAN = _read_table(_NTSC), _read_table(_PAL)
+PALETTES = {"NTSC": PALETTE, "PAL": _EUROPEAN}
+GREYS = {name: _find_brightness(colours) for name, colours in PALETTES.items()}
+
+# A European picture loses its colours if the frame before had an odd number of lines. Then ALE sets
+# the lowest bit of each index. In grey, it shows the blue of the next colour for such an index.
+_EUROPEAN[1::2] = GREYS["PAL"][1::2, None]
+GREYS["PAL"][1::2] = np.append(_EUROPEAN[2::2, 2], 0)

@@ -1,11 +1,14 @@
-"""The game as an environment for other programs: one game, many games, or a game for two learners.
+"""Atari games as environments for other programs.
 
-env = pixelpong.make_env()
-env = gymnasium.make("pixelpong.envs:pixelpong/Pong-v0")                        the same
-envs = pixelpong.make_vec(64)
-envs = gymnasium.make_vec("pixelpong.envs:pixelpong/Pong-v0", num_envs=64)      the same
-env = pixelpong.make_two()
+env = pixelpong.make_env(game="breakout")                    one game
+envs = pixelpong.make_vec(64, game="breakout")               many games at once
+env = pixelpong.make_two()                                   Pong for two learners
+
+gymnasium.make("pixelpong.envs:pixelpong/Breakout-v0") and gymnasium.make_vec make the same. For a
+program that was written for ale-py, `AtariVectorEnv` here has the arguments of ale-py's.
 """
+
+from typing import Any
 
 from pixelpong.envs.gym import ID as ID  # which registers the environments
 from pixelpong.envs.single import SingleEnv
@@ -13,3 +16,8 @@ from pixelpong.envs.two import TwoPlayerEnv
 from pixelpong.envs.vector import VectorEnv
 
 make_env, make_vec, make_two = SingleEnv, VectorEnv, TwoPlayerEnv
+
+
+def AtariVectorEnv(game: str, num_envs: int, **options: Any) -> VectorEnv:  # noqa: N802
+    """The same as `pixelpong.make_vec`, with the arguments of ale-py's class of this name."""
+    return VectorEnv(num_envs, game=game, **options)

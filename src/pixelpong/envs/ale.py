@@ -40,7 +40,7 @@ class Ale:
 
     def lives(self) -> int:
         """The lives that are left; 0 in a game that has none."""
-        return int(self._games._memory.chances["lives"][0])
+        return int(self._games.chances["lives"][0])
 
     def game_over(self, with_truncation: bool = True) -> bool:
         """Whether the game is over, or, with truncation, the episode."""

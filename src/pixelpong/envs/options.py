@@ -8,10 +8,13 @@ import json
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_type_hints
 
+import numpy as np
+
 from pixelpong.atari.cartridges import cartridge
-from pixelpong.atari.machine import ROWS, WIDTH
+from pixelpong.atari.machine import MOST_ROWS, WIDTH
 from pixelpong.config import Option
 from pixelpong.config.protocols import FrameLimit, FrameSkip
+from pixelpong.envs.errors import EnvError
 from pixelpong.errors import ConfigError, did_you_mean, must_be, unknown
 from pixelpong.games.console import PONG
 from pixelpong.items import BUILTIN
@@ -21,9 +24,9 @@ Observation = Literal["atari", "pixels", "frame", "field"]
 Actions = Literal["six", "three", "two"]
 Threads = Annotated[int, Meta(ge=0, le=4096)] | None  # 0, like None: one for each core
 Autoreset = Literal["NextStep", "SameStep", "Disabled"]  # the values of `AutoresetMode`
-CoinsName = Literal["ale", "pixelpong"]
+CoinsName = Literal["ale", "ale_env", "pixelpong"]
 Noops = Annotated[int, Meta(ge=0, le=10_000)]
-Height = Annotated[int, Meta(ge=1, le=ROWS)]
+Height = Annotated[int, Meta(ge=1, le=MOST_ROWS)]
 Width = Annotated[int, Meta(ge=1, le=WIDTH)]
 Stack = Annotated[int, Meta(ge=1, le=64)]
 
@@ -88,60 +91,70 @@ def check_options(options: dict[str, Any], maker: str) -> EnvOptions:
     """
     types = get_type_hints(EnvOptions, include_extras=True)
     checked = EnvOptions(
-        **{
-            name: Option(name, types[name], None).check(getattr(value, "value", value), maker)
-            for name, value in options.items()
-        }
+        **{name: _check(name, types[name], options[name], maker) for name in types}
     )
     _check_game(checked)
     if checked.full_action_space and checked.actions not in (None, "six"):
-        raise ConfigError("full_action_space has all actions. Leave out one of the two options.")
+        raise EnvError("full_action_space has all actions. Leave out one of the two options.")
     if checked.observation != "atari":
         for name, default in _OF_ATARI.items():
             if getattr(checked, name) != default:
                 what = f"{name} changes only the observation 'atari'"
-                raise ConfigError(f"{what}, not {checked.observation!r}; leave it out.")
+                raise EnvError(f"{what}, not {checked.observation!r}; leave it out.")
     fewest, most = checked.frameskip, checked.max_frameskip
     if most is not None and most < fewest:
-        raise ConfigError(must_be("max_frameskip", f"at least frameskip, {fewest}", most))
-    if checked.batch_size not in (0, checked.num_envs):
-        raise ConfigError(
-            must_be("batch_size", f"0 or num_envs, {checked.num_envs}", checked.batch_size)
-        )
-    if checked.coins == "ale" and (most is not None or checked.opponent != BUILTIN):
+        raise EnvError(must_be("max_frameskip", f"at least frameskip, {fewest}", most))
+    if checked.batch_size > checked.num_envs:
+        allowed = f"at most num_envs, {checked.num_envs}"
+        raise EnvError(must_be("batch_size", allowed, checked.batch_size))
+    if checked.coins in ("ale", "ale_env") and (most is not None or checked.opponent != BUILTIN):
         other = "max_frameskip" if most is not None else "opponent"
-        raise ConfigError(f"ale-py has nothing like {other}; with it, leave out coins='ale'.")
+        raise EnvError(f"ale-py has nothing like {other}; with it, leave out coins.")
     return checked
+
+
+def _check(name: str, type_: Any, value: Any, maker: str) -> Any:
+    """Check the value of an option alone."""
+    value = getattr(value, "value", value)  # of an enum
+    if name == "frameskip" and not isinstance(value, int | np.integer):  # 4.0 is refused, as theirs
+        raise EnvError(f"{maker}: {must_be(name, 'a whole number', repr(value))}")
+    try:
+        return Option(name, type_, None).check(value, maker)
+    except ConfigError as error:
+        raise EnvError(str(error)) from error
 
 
 def _check_game(options: EnvOptions) -> None:
     """Refuse a game that cannot be played, and what belongs to Pong alone in another game."""
     facts = cartridge(options.game)  # raises an EmulatorError if there is no such game
-    if options.game == PONG:
-        return
     if facts.scoring is None:
-        raise ConfigError(f"{options.game} has no points yet; choose another game.")
+        raise EnvError(f"{options.game} has no points yet; choose another game.")
+    if options.img_height > facts.rows:
+        allowed = f"at most {facts.rows}, the rows of {options.game}"
+        raise EnvError(must_be("img_height", allowed, options.img_height))
     if facts.coin_frames and facts.start_actions and options.repeat_action_probability > 0:
-        raise ConfigError(
+        raise EnvError(
             f"In {options.game}, sticky frames would already change the menu before a game, which "
             "is not covered; leave out repeat_action_probability."
         )
+    if options.game == PONG:
+        return
     of_pong = {"opponent": BUILTIN, "actions": None}
     for name, default in of_pong.items():
         if getattr(options, name) != default:
-            raise ConfigError(f"{name} is for Pong alone; leave it out for {options.game}.")
+            raise EnvError(f"{name} is for Pong alone; leave it out for {options.game}.")
     if options.observation in ("pixels", "field"):
-        raise ConfigError(
+        raise EnvError(
             f"The observation {options.observation!r} is for Pong alone; "
             f"use 'atari' or 'frame' for {options.game}."
         )
 
 
-def unknown_option(name: str, maker: str) -> ConfigError:
+def unknown_option(name: str, maker: str) -> EnvError:
     """Make the error for an option that does not exist."""
     names = get_type_hints(EnvOptions)
     advice = did_you_mean(name, names, "see help(pixelpong.make_vec)")
-    return ConfigError(f"{maker}: {unknown('option', name, advice)}")
+    return EnvError(f"{maker}: {unknown('option', name, advice)}")
 
 
 def hash_rules(options: EnvOptions, opponent: bytes) -> bytes:

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from pixelpong.atari.cartridges import cartridge
 from pixelpong.config import Config
-from pixelpong.config.protocols import FrameLimit, FrameSkip, Name
+from pixelpong.config.protocols import FrameLimit, FrameSkip, Name, Protocol
 from pixelpong.envs.actions import ACTION_SETS
 from pixelpong.envs.ale import ACTION_NAMES, Ale
-from pixelpong.envs.options import CoinsName, unknown_option
-from pixelpong.envs.seeds import read_seed
+from pixelpong.envs.errors import EnvError
+from pixelpong.envs.inputs import read_seed, split_seed
+from pixelpong.envs.options import CoinsName
 from pixelpong.envs.vector import Actions, Observation, VectorEnv
 from pixelpong.errors import ConfigError, must_be
 from pixelpong.games.console import PONG
@@ -31,11 +32,41 @@ from pixelpong.schema import Share
 
 Step = tuple[NDArray[Any], float, bool, bool, dict[str, Any]]
 
+DEFAULT: Name = "ALE/Pong-v5"
 # What ale-py calls the options of a protocol.
 _THEIR_NAMES = {
     "frameskip": "frame_skip", "repeat_action_probability": "sticky",
     "max_num_frames_per_episode": "max_frames",
 }  # fmt: skip
+
+
+def vector_options(**options: Any) -> dict[str, Any]:
+    """The options of `pixelpong.make_vec` for those of `pixelpong.make_env`."""
+    return _read_options(options)[1]
+
+
+def _read_options(options: dict[str, Any]) -> tuple[Protocol, dict[str, Any]]:
+    """The protocol of an environment with these options, and those of the same games at once."""
+    rules = {name: options.pop(name, None) for name in ("frame_skip", "sticky", "max_frames")}
+    for name in _THEIR_NAMES.keys() & options.keys():
+        if rules[_THEIR_NAMES[name]] is not None:
+            raise EnvError(f"{name} is {_THEIR_NAMES[name]}; leave out one of the two.")
+        rules[_THEIR_NAMES[name]] = options.pop(name)
+    rules["environment"] = options.pop("environment", DEFAULT)
+    try:
+        protocol = Config().updated(rules, "make_env").protocol
+    except ConfigError as error:
+        raise EnvError(str(error)) from error
+    low, high = protocol.frame_skips
+    is_like_ale = options.get("game", PONG) != PONG and low == high
+    coins = options.pop("coins", None) or ("ale" if is_like_ale else "pixelpong")
+    return protocol, {
+        "noop_max": 0, "use_fire_reset": False, "reward_clipping": False,
+        "frameskip": low, "max_frameskip": None if low == high else high,
+        "repeat_action_probability": protocol.sticky,
+        "max_num_frames_per_episode": protocol.max_frames,
+        "coins": "ale_env" if coins == "ale" else coins,
+    } | options  # fmt: skip
 
 
 class _OneGame(VectorEnv):
@@ -89,7 +120,7 @@ class SingleEnv(gymnasium.Env[NDArray[Any], np.int64]):
         actions: Actions | None = None,
         opponent: str = BUILTIN,
         coins: CoinsName | None = None,
-        environment: Name = "ALE/Pong-v5",
+        environment: Name = DEFAULT,
         frame_skip: FrameSkip | None = None,
         sticky: Share | None = None,
         max_frames: FrameLimit | None = None,
@@ -97,29 +128,17 @@ class SingleEnv(gymnasium.Env[NDArray[Any], np.int64]):
         render_mode: Literal["rgb_array"] | None = None,
         **theirs: Any,
     ) -> None:
-        rules = {
+        given: dict[str, Any] = {
+            "game": game, "actions": actions, "opponent": opponent, "coins": coins,
             "environment": environment, "frame_skip": frame_skip, "sticky": sticky,
-            "max_frames": max_frames,
+            "max_frames": max_frames, "full_action_space": full_action_space,
+            "render_mode": render_mode,
         }  # fmt: skip
-        for name, value in theirs.items():
-            if name not in _THEIR_NAMES:
-                raise unknown_option(name, "make_env")
-            if rules[_THEIR_NAMES[name]] is not None:
-                raise ConfigError(f"{name} is {_THEIR_NAMES[name]}; leave out one of the two.")
-            rules[_THEIR_NAMES[name]] = value
-        self.protocol = Config().updated(rules, "make_env").protocol
-        self._has_ale_coins = (coins or ("pixelpong" if game == PONG else "ale")) == "ale"
-        low, high = self.protocol.frame_skips
-        self._envs = _OneGame(
-            1, observation, game=game, actions=actions, opponent=opponent, render_mode=render_mode,
-            num_threads=1, autoreset_mode="Disabled", noop_max=0, use_fire_reset=False,
-            frameskip=low, max_frameskip=None if low == high else high,
-            repeat_action_probability=self.protocol.sticky, reward_clipping=False,
-            max_num_frames_per_episode=self.protocol.max_frames,
-            coins="ale" if self._has_ale_coins else "pixelpong",
-            full_action_space=full_action_space,
-        )  # fmt: skip
+        self.protocol, options = _read_options(given | theirs)
+        options |= {"num_threads": 1, "autoreset_mode": "Disabled"}
+        self._envs = _OneGame(1, observation, **options)
         self.ale = Ale(self._envs)
+        low, high = self.protocol.frame_skips
         self._frameskip = low if low == high else (low, high + 1)  # for wrappers that look there
         facts = cartridge(game)
         numbers = facts.legal_actions if full_action_space else facts.actions
@@ -142,23 +161,11 @@ class SingleEnv(gymnasium.Env[NDArray[Any], np.int64]):
             raise ConfigError(f"reset() has no option {name!r}. Leave it out.")
         seed = None if seed is None else read_seed(seed)
         super().reset(seed=seed)
-        if seed is not None:
-            # As in ale-py, where wrappers draw the number of their no-ops from the first of these.
-            own, its = np.random.SeedSequence(seed).generate_state(2).tolist()
+        if seed is not None:  # wrappers draw their no-ops from the same numbers as with ale-py
+            own, _ = split_seed(seed)
             self._np_random, _ = seeding.np_random(own)
-            seed = its if self._has_ale_coins else seed
-        else:
-            self._use_coins()
         observations, _ = self._envs.reset(seed=seed)
         return observations[0], self._info()
-
-    def _use_coins(self) -> None:
-        """Use the coins of the frames that the step did not play in which the last game ended.
-
-        As in ale-py's environment, whose step goes on.
-        """
-        missing = -self._envs.games["num_frames"][0] % self.protocol.max_frame_skip
-        self._envs._games._memory.chances["coins"]["used"] += 2 * missing
 
     def step(self, action: np.int64 | int) -> Step:
         """Play one step with an index of `actions`."""

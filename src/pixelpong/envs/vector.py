@@ -8,6 +8,7 @@ from the state. Once the round has started, it is played to its end, if necessar
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 import gymnasium
@@ -17,20 +18,25 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from pixelpong import kernels
-from pixelpong.atari.cartridges import cartridge
-from pixelpong.atari.machine import WIDTH
 from pixelpong.atari.palette import PALETTES
 from pixelpong.config.protocols import FrameLimit, FrameSkip
-from pixelpong.env.duel import MODE
-from pixelpong.env.field import FIELD_SIZE
 from pixelpong.envs.actions import find_moves
+from pixelpong.envs.batches import Waiting
 from pixelpong.envs.coins import BLOCK, Coins
+from pixelpong.envs.errors import EnvOrderError, EnvValueError
+from pixelpong.envs.inputs import read_actions, read_mask, read_seeds, split_seed
+from pixelpong.envs.making import (
+    AUTORESETS,
+    make_action_space,
+    make_observation_space,
+    make_rules,
+    make_view,
+)
 from pixelpong.envs.opponents import Opponents
 from pixelpong.envs.options import (
     Actions,
     Autoreset,
     CoinsName,
-    EnvOptions,
     Height,
     Noops,
     Observation,
@@ -41,15 +47,11 @@ from pixelpong.envs.options import (
     hash_rules,
     unknown_option,
 )
-from pixelpong.envs.seeds import read_seeds
-from pixelpong.errors import ConfigError, did_you_mean, must_be, unknown
-from pixelpong.games.console import FIRE, PONG, Rules
+from pixelpong.games.console import PONG
 from pixelpong.games.games import Games
 from pixelpong.games.memory import State
-from pixelpong.games.pictures import View
 from pixelpong.games.turns import Workers
-from pixelpong.items import BUILTIN, SELF
-from pixelpong.kernels.stepping import Results
+from pixelpong.items import BUILTIN
 from pixelpong.machine import count_cores
 from pixelpong.schema import Count, Number, Share
 
@@ -70,12 +72,13 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         actions, opponent: for Pong alone, as in `pixelpong.make_env`. With the opponent ``"self"``,
             actions [N, 2] play the right and the left side.
         coins: what decides which frames are sticky. ``"ale"``: ale-py's generator, the default.
-            ``"pixelpong"``: the generators of `pixelpong.evaluate`; the default with an opponent or
-            `max_frameskip`, which ale-py does not have.
+            ``"ale_env"``: as in ale-py's single environments, such as ``ALE/Pong-v5``, which make
+            something else of a seed. ``"pixelpong"``: the generators of `pixelpong.evaluate`; the
+            default with an opponent or `max_frameskip`, which ale-py does not have.
         num_threads: number of threads; 0 or None: one per core. It does not affect the results.
         thread_affinity_offset: the core of the first thread, which is the caller's and stays free;
             the others stay on the cores after it. −1: all are free.
-        batch_size: must be 0 or `num_envs`.
+        batch_size: number of games whose results `recv` returns; 0: all of them.
         copy: False reuses one array, so each step overwrites the observations of the last one.
         render_mode: ``"rgb_array"`` for `render`, or None.
         autoreset_mode: ``"NextStep"``, ``"SameStep"`` or ``"Disabled"``, as in Gymnasium.
@@ -148,38 +151,28 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         self.metadata["autoreset_mode"] = self.autoreset_mode
         self._opponents = Opponents(options.opponent, options.num_envs)
         self.moves = find_moves(options)  # the console's action for each index
-        self._view = _make_view(options)
+        self._view = make_view(options)
         self._make_spaces()
         self._make_games()
 
     def _make_spaces(self) -> None:
-        options, rows = self._options, self._view.rows
-        colours = () if options.grayscale else (3,)
-        field, frame = (FIELD_SIZE, FIELD_SIZE), (rows, WIDTH, 3)
-        picture = options.stack_num, options.img_height, options.img_width, *colours
-        boxes: dict[str, tuple[Any, ...]] = {
-            "atari": (0, 255, picture, np.uint8), "frame": (0, 255, frame, np.uint8),
-            "field": (0, 1, field, np.uint8), "pixels": (-1, 1, field, np.float32),
-        }  # fmt: skip
-        self.single_observation_space = gymnasium.spaces.Box(*boxes[self.observation])
-        self.single_action_space: gymnasium.spaces.Space[Any] = (
-            gymnasium.spaces.MultiDiscrete([len(self.moves)] * 2)
-            if options.opponent == SELF
-            else gymnasium.spaces.Discrete(len(self.moves))
-        )
-        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        options = self._options
+        self.single_observation_space = make_observation_space(options, self._view.rows)
+        self.single_action_space = make_action_space(options, len(self.moves))
+        size = options.batch_size or options.num_envs
+        self.observation_space = batch_space(self.single_observation_space, size)
+        self.action_space = batch_space(self.single_action_space, size)
 
     def _make_games(self) -> None:
         """Make the games and the arrays of their next orders."""
         options, size, mode = self._options, self.num_envs, self.autoreset_mode
         self._games = games = Games(
             size,
-            _make_rules(options, self.moves),
+            make_rules(options, self.moves),
             self._view,
             workers=Workers(options.num_threads or count_cores(), options.thread_affinity_offset),
             num_uniforms=BLOCK if options.coins_name == "pixelpong" else 1,
-            autoresets=_AUTORESETS[mode],
+            autoresets=AUTORESETS[mode],
             rules_hash=hash_rules(options, self._opponents.fingerprint.encode()),
             has_opponents=bool(self._opponents),
         )
@@ -190,7 +183,12 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         needs_coins = sticky or options.max_frameskip is not None or self._opponents
         is_ours = options.coins_name == "pixelpong"
         self._coins = Coins(games) if needs_coins and is_ours else None
-        self._env_ids = np.arange(size, dtype=np.int32)
+        self._env_ids: NDArray[np.integer[Any]] = np.arange(size, dtype=np.int32)
+        is_whole = options.batch_size in (0, size)
+        self._waiting = None if is_whole else Waiting(options.batch_size)
+        # The games whose results were received last, and the games of the last `send`.
+        self._received = self._sent = self._env_ids
+        self._is_sent = False  # whether results of it were not collected
         self._observations = self._empty(size)
         # The last observations of episodes whose next episode started in the same step.
         self._final = self._empty(size if mode == AutoresetMode.SAME_STEP else 0)
@@ -205,42 +203,71 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         """
         with self._turns.lock:
             self._turns.settle()
-            mask = self._read_mask(options)
+            mask = read_mask(options, self.num_envs, is_first=not self._is_seeded)
+            if self._waiting and not mask.all():
+                raise EnvValueError("With batch_size < num_envs, reset() starts all games.")
             which = np.flatnonzero(mask)
             if seed is None and not self._is_seeded:
                 seed = int(np.random.SeedSequence().generate_state(1)[0] >> 1)
-            self._orders.seeds[which] = -1 if seed is None else read_seeds(seed, len(which))
+            self._orders.seeds[which] = -1 if seed is None else self._read_seeds(seed, len(which))
             self._moves[:, 0] = np.where(mask, kernels.RESET, kernels.LEAVE)
-            results = self._play()
-            return self._observations, self._info(results)
+            self._begin(self._games.play)
+            results = self._collect()
+            if self._waiting:
+                self._waiting.clear()
+                self._waiting.add(self._env_ids, results)
+                results = self.recv()
+            return results[0], results[-1]
 
     def step(self, actions: NDArray[Any]) -> Step:
         """Play a step of each game with an action, [N] indices; with ``opponent="self"`` [N, 2].
 
         Returns the observations, the rewards [N] int32, whether each episode is over and whether
-        the frame limit cut it off, [N] bool each, and infos.
+        the frame limit cut it off, [N] bool each, and infos. With a `batch_size` of B, the actions
+        are for the games that were received last, and results come for the next ones, [B] each.
         """
+        if self._waiting:
+            self.send(actions)
+            return self.recv()
         with self._turns.lock:
             self._turns.settle()
-            numbers = self._read_actions(actions)
-            mode = self.autoreset_mode
-            if not self._is_seeded or (
-                mode == AutoresetMode.DISABLED and not self.games["is_on"].all()
-            ):
-                raise ConfigError("No episode is in progress: call reset() before step().")
-            if self._coins:
-                self._coins.draw()
-            moves = self._moves[:, 0] if numbers.ndim == 1 else self._moves
-            np.take(self.moves, numbers, out=moves, mode="clip")
-            if self._opponents:
-                self._opponents.decide(self._games, self.games["is_on"] != 0)
-            self._orders.seeds[:] = -1
-            results = self._play()
-            infos = self._info(results)
-            if mode == AutoresetMode.SAME_STEP:
-                infos |= self._final_info(results)
-            ends = results.is_over, results.is_cut
-            return self._observations, results.rewards, *ends, infos
+            self._order(actions)
+            self._begin(self._games.play)
+            return self._collect()
+
+    def send(self, actions: NDArray[Any]) -> None:
+        """Begin a step, as `step` plays it, in other threads; `recv` returns its results."""
+        with self._turns.lock:
+            self._turns.settle()
+            if self._waiting:
+                self._receive()
+            self._order(actions)
+            self._sent, self._is_sent = self._received, True
+            self._begin(self._games.send)
+
+    def recv(self) -> Step:
+        """The results of what was sent; with a `batch_size`, of the games that come next."""
+        with self._turns.lock:
+            if not self._waiting:
+                if not self._is_sent:
+                    raise EnvOrderError("Nothing was sent: call send() before recv().")
+                self._is_sent = False
+                return self._collect()
+            if not self._waiting.is_enough:
+                self._receive()
+            if not self._waiting.is_enough:
+                raise EnvOrderError("No more results will come: call send() before recv().")
+            results: Step = self._waiting.take()
+            self._received = results[-1]["env_id"]
+            if len(self._final) and not (results[2] | results[3]).any():
+                del results[-1]["final_obs"]
+            return results
+
+    def _receive(self) -> None:
+        """Let the results of what was sent wait with the others."""
+        if self._waiting and self._is_sent:
+            self._is_sent = False
+            self._waiting.add(self._sent, self._collect())
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """The newest frames, [rows, 160, 3] uint8 each, if ``render_mode`` is ``"rgb_array"``.
@@ -256,8 +283,13 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
             )
 
     def clone_state(self) -> State:
-        """The state on which the future of all games depends, for `restore_state`."""
+        """The state on which the future of all games depends, for `restore_state`.
+
+        Raises:
+            EnvOrderError: the environment has a `batch_size`; some results may not be received.
+        """
         with self._turns.lock:
+            self._refuse_batches()
             self._turns.settle()
             return self._games.clone()
 
@@ -268,6 +300,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
             ConfigError: the state does not fit these games; nothing has changed.
         """
         with self._turns.lock:
+            self._refuse_batches()
             self._turns.settle()
             self._games.restore(state)
 
@@ -275,6 +308,10 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         """End the threads."""
         with self._turns.lock:
             self._turns.close()
+
+    def _refuse_batches(self) -> None:
+        if self._waiting:
+            raise EnvOrderError("With batch_size < num_envs there are no states; leave it out.")
 
     def __getstate__(self) -> tuple[Any, ...]:
         return self._options, self.clone_state()
@@ -284,113 +321,60 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         self.__init__(**vars(options))  # type: ignore[misc]
         self.restore_state(memory)
 
-    def _play(self) -> Results:
-        """Carry out the orders."""
-        if self.closed:
-            raise ConfigError("The environment is closed; make a new one.")
-        if self._options.copy:
-            self._observations = self._empty(self.num_envs)
-        return self._games.play(self._observations, self._final)
+    def _read_seeds(self, seed: Any, count: int) -> list[int]:
+        seeds = read_seeds(seed, count)
+        is_single = self._options.coins == "ale_env"
+        return [split_seed(each)[1] for each in seeds] if is_single else seeds
 
-    # --- orders ---
+    # --- a step ---
 
     @property
     def _is_seeded(self) -> bool:
         return bool(self.games["episode"][0] >= 0)
 
-    def _read_mask(self, options: Any) -> NDArray[np.bool_]:
-        """Which games to reset, from the `options` of `reset`."""
-        size, known = self.num_envs, ("reset_mask",)
-        if not isinstance(options, dict | None):
-            raise ConfigError(must_be("options", "a dict", repr(options)))
-        for name in (options or {}).keys() - set(known):
-            advice = did_you_mean(name, known, "there is reset_mask alone")
-            raise ConfigError(unknown("option of reset", name, advice))
-        mask = np.asarray((options or {}).get("reset_mask", np.ones(size, np.bool_)))
-        if mask.dtype != np.bool_ or mask.shape != (size,):
-            raise ConfigError(must_be("reset_mask", f"{size} booleans", repr(mask)))
-        if not (self._is_seeded or mask.all()):
-            raise ConfigError("The first reset() must start all games. Leave out reset_mask.")
-        return mask
+    def _order(self, actions: NDArray[Any]) -> None:
+        """Write the orders for a step."""
+        numbers = read_actions(actions, self.action_space.shape, len(self.moves), self.game)
+        if not self._is_seeded:
+            raise EnvOrderError("No episode is in progress: call reset() before step().")
+        if self.autoreset_mode == AutoresetMode.DISABLED and not self.games["is_on"].all():
+            raise EnvOrderError("An episode has ended: call reset() before step().")
+        if self._coins:
+            self._coins.draw()
+        moves = self._moves if numbers.ndim > 1 else self._moves[:, 0]
+        if self._waiting:
+            moves[:] = kernels.SKIP
+            moves[self._received] = self.moves[numbers]
+        else:
+            np.take(self.moves, numbers, out=moves, mode="clip")
+        if self._opponents:
+            self._opponents.decide(self._games, self.games["is_on"] != 0)
+        self._orders.seeds[:] = -1
 
-    def _read_actions(self, actions: Any) -> NDArray[np.integer[Any]]:
-        """The actions as an array of valid indices."""
-        numbers, count = np.asarray(actions), len(self.moves)
-        if numbers.dtype == np.bool_:
-            numbers = numbers.astype(np.int64)
-        if numbers.shape != self.action_space.shape or numbers.dtype.kind not in "iu":
-            allowed = f"an array of whole numbers, {list(self.action_space.shape or ())}"
-            raise ConfigError(must_be("actions", allowed, f"{numbers.dtype} {list(numbers.shape)}"))
-        if numbers.size and not 0 <= numbers.min() <= numbers.max() < count:
-            is_agents = self.game == PONG and count < 6 and 0 <= numbers.min() <= numbers.max() < 6
-            advice = "pixelpong's agents need actions='six'" if is_agents else ""
-            allowed = f"from 0 to {count - 1}"
-            raise ConfigError(must_be("actions", allowed, numbers.tolist(), advice))
-        return numbers
+    def _begin(self, play: Callable[[NDArray[Any], NDArray[Any]], object]) -> None:
+        """Carry out the orders, or begin to."""
+        if self.closed:
+            raise EnvOrderError("The environment is closed; make a new one.")
+        if self._options.copy:
+            self._observations = self._empty(self.num_envs)
+        play(self._observations, self._final)
 
-    def _empty(self, size: int) -> NDArray[Any]:
-        space = self.single_observation_space
-        return np.empty((size, *(space.shape or ())), space.dtype)
-
-    def _final_info(self, results: Results) -> dict[str, Any]:
-        """The last observations of the ended episodes, if there are any."""
-        ended = results.is_over | results.is_cut
-        if not ended.any():
-            return {}
-        final = self._observations.copy()
-        final[ended] = self._final[ended]
-        return {"final_obs": final, "_final_obs": ended}
-
-    def _info(self, results: Results) -> dict[str, Any]:
-        return {
+    def _collect(self) -> Step:
+        """The results of all games."""
+        results = self._games.receive()
+        infos = {
             "env_id": self._env_ids.copy(),
             "lives": results.lives,
             "frame_number": results.total_frames,
             "episode_frame_number": results.episode_frames,
         }
+        ends = results.is_over, results.is_cut
+        ended = ends[0] | ends[1] if len(self._final) else self._final
+        if ended.any() or (self._waiting and len(self._final)):
+            infos["final_obs"] = final = self._observations.copy()
+            final[ended] = self._final[ended]
+        return self._observations, results.rewards, *ends, infos
 
-
-# When the next episode starts, for `Games`.
-_AUTORESETS = {
-    AutoresetMode.DISABLED: kernels.NEVER,
-    AutoresetMode.NEXT_STEP: kernels.NEXT_STEP,
-    AutoresetMode.SAME_STEP: kernels.SAME_STEP,
-}
-
-
-def _make_rules(options: EnvOptions, moves: NDArray[np.int64]) -> Rules:
-    sticky, is_duel = options.repeat_action_probability, options.opponent != BUILTIN
-    is_ale = options.coins_name == "ale"
-    if is_ale:  # it keeps the probability in single precision
-        sticky = float(np.float32(sticky))
-    return Rules(
-        (options.frameskip, options.most_frames),
-        options.max_num_frames_per_episode,
-        sticky=(sticky, sticky),
-        num_sides=1 + is_duel,
-        mode=MODE if is_duel else 0,
-        game=options.game,
-        fires_first=options.use_fire_reset and not is_duel and FIRE in moves,
-        max_noops=options.noop_max,
-        tosses_coins=is_ale and sticky > 0,
-        ends_at_lost_life=options.episodic_life,
-        tells_lost_life=options.life_loss_info,
-        clips_rewards=options.reward_clipping,
-    )
-
-
-def _make_view(options: EnvOptions) -> View:
-    facts = cartridge(options.game)
-    keeps_frames = options.observation == "frame" or options.render_mode is not None
-    has_opponents = options.opponent not in (BUILTIN, SELF)
-    return View(
-        options.observation,
-        keeps_frames=keeps_frames or has_opponents,
-        height=options.img_height,
-        width=options.img_width,
-        channels=1 if options.grayscale else 3,
-        stack=options.stack_num,
-        takes_two=options.observation == "atari" and options.maxpool,
-        rows=facts.rows,
-        palette=facts.palette,
-    )
+    def _empty(self, size: int) -> NDArray[Any]:
+        space = self.single_observation_space
+        return np.empty((size, *(space.shape or ())), space.dtype)

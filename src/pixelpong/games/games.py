@@ -22,7 +22,7 @@ from pixelpong.env.preprocess import IS_ACTIVE
 from pixelpong.games.console import Rules, load_any, make_console, make_start, make_starts
 from pixelpong.games.memory import Memory, State
 from pixelpong.games.pictures import View, make_shrinking
-from pixelpong.games.turns import ONE_THREAD, Turns, Workers
+from pixelpong.games.turns import ONE_THREAD, Play, Turns, Workers
 from pixelpong.kernels import stepping
 from pixelpong.kernels.opening import MOST_AT_ONCE
 from pixelpong.kernels.stepping import (
@@ -42,6 +42,7 @@ class Games:
     Attributes:
         rows: [N] `GAME`.
         states: [N, ·] uint8, the states of their consoles.
+        chances: [N] `CHANCE`.
         frames: [N, rows, 160], palette indices of the newest frames if they are kept, else [0, …].
         orders: the `Orders` for the next step.
         turns: makes calls from several threads take turns; each call has its full effect or none.
@@ -83,7 +84,7 @@ class Games:
             rules_hash,
             has_opponents=has_opponents,
         )
-        self.rows, self.states = memory.games, memory.states
+        self.rows, self.states, self.chances = memory.games, memory.states, memory.chances
         self.frames, self.streams = memory.frames, memory.streams
         self._faults = memory.games["fault"]
         self.remembered = memory.streams.copy()  # `streams` after the next step
@@ -117,10 +118,26 @@ class Games:
         Raises:
             EmulatorError: the cartridge needs something that the console does not support.
         """
+        self.turns.play(self._prepare(observations, final_observations))
+        return self.receive()
+
+    def send(self, observations: NDArray[Any], final_observations: NDArray[Any]) -> None:
+        """Begin to carry out the orders, like `play`; `receive` returns the results."""
+        self.turns.send(self._prepare(observations, final_observations))
+
+    def receive(self) -> Results:
+        """The results of what was begun last, as `play` returns them."""
+        self.turns.settle()
+        if np.count_nonzero(self._faults):
+            raise not_covered(int(self._faults.max()))
+        return self._results
+
+    def _prepare(self, observations: NDArray[Any], final: NDArray[Any]) -> Play:
+        """The function that plays a share of the games, and the arrays for the results."""
         size = len(self.rows)
-        results = Results(
+        self._results = Results(
             observations.reshape(-1, *self._shape),
-            final_observations.reshape(-1, *self._shape),
+            final.reshape(-1, *self._shape),
             rewards=np.empty(size, np.int32),
             is_over=np.empty(size, np.bool_),
             is_cut=np.empty(size, np.bool_),
@@ -130,13 +147,9 @@ class Games:
         )
         # Not a method: a waiting thread holds a reference to its last round, and these games must
         # remain collectable.
-        play = functools.partial(
-            _play_share, self._step, self._games, self.orders, self._threads, results
+        return functools.partial(
+            _play_share, self._step, self._games, self.orders, self._threads, self._results
         )
-        self.turns.play(play)
-        if np.count_nonzero(self._faults):
-            raise not_covered(int(self._faults.max()))
-        return results
 
     def clone(self) -> State:
         """The state on which the future of all games depends: copies of some arrays [N, …]."""

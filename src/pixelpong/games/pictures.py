@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.atari.machine import ROWS, WIDTH
-from pixelpong.atari.palette import PALETTES
+from pixelpong.atari.palette import GREYS, PALETTES
 from pixelpong.atari.shrinking import Shares, Shrinking
 from pixelpong.errors import ConfigError
 
@@ -49,13 +49,11 @@ class View:
     @property
     def levels(self) -> NDArray[np.uint8]:
         """The level of each palette index, [channels, 256]."""
-        colours = PALETTES[self.palette]
         if self.channels == 1:
-            return np.rint(colours @ _BRIGHTNESS).astype(np.uint8)[None]
-        return np.ascontiguousarray(colours.T)
+            return GREYS[self.palette][None]
+        return np.ascontiguousarray(PALETTES[self.palette].T)
 
 
-_BRIGHTNESS = np.array([0.2989, 0.587, 0.114])  # of red, green and blue, as in ALE
 _LEAST_SHARE = 1e-3  # smaller shares of a pixel are left out
 
 

@@ -34,10 +34,11 @@ ONE_THREAD = Workers()
 
 
 class Round:
-    """A step of all games."""
+    """A step of all games; if it is sent, helpers play all shares while the caller goes on."""
 
-    def __init__(self, play: Play, num_shares: int) -> None:
+    def __init__(self, play: Play, num_shares: int, *, is_sent: bool) -> None:
         self._play, self._done = play, np.zeros(num_shares, np.bool_)
+        self.is_sent = is_sent
         self.is_done = [False] * num_shares  # set a little later than `_done`
         self.answers: SimpleQueue[BaseException | None] = SimpleQueue()  # from the helpers
 
@@ -57,23 +58,28 @@ class Round:
 
 
 class Crew:
-    """A thread for each share but the first; the threads end when the crew is freed."""
+    """Threads that play shares, one for each; they end when the crew is freed."""
 
     def __init__(self, workers: Workers) -> None:
         self._size, self._first_core = workers
         self._queues: list[SimpleQueue[Round | None]] = []  # includes threads not yet started
-        self._helpers: list[SimpleQueue[Round | None]] = []  # only threads that run
+        self._helpers: dict[int, SimpleQueue[Round | None]] = {}  # by share; only threads that run
         self.close = weakref.finalize(self, _end, self._queues)
+
+    def hand_out(self, played: Round) -> None:
+        """Have the helpers play the shares of a round that have not been played."""
+        for share in range(0 if played.is_sent else 1, self._size):
+            if share not in self._helpers:
+                self._start(share)
+            self._helpers[share].put(played)
 
     def play(self, played: Round) -> None:
         """Play the shares of a round that have not been played."""
-        while len(self._helpers) < self._size - 1:
-            self._start(len(self._helpers) + 1)
-        for tasks in self._helpers:
-            tasks.put(played)
-        played.play(0)
+        self.hand_out(played)
+        if not played.is_sent:
+            played.play(0)
         # Each helper answers after its share, so an answer will come while any share is missing.
-        for share in range(1, self._size):
+        for share in range(self._size):
             while not played.is_done[share]:
                 error = played.answers.get()
                 if error is not None:
@@ -84,7 +90,7 @@ class Crew:
         self._queues.append(tasks)
         core = self._first_core + share if self._first_core >= 0 else -1
         threading.Thread(target=_help, args=(tasks, share, core), daemon=True).start()
-        self._helpers.append(tasks)
+        self._helpers[share] = tasks
 
 
 class Turns:
@@ -127,8 +133,13 @@ class Turns:
 
     def play(self, play: Play) -> None:
         """Play a round."""
-        self._round = Round(play, self._workers.num_threads)
+        self._round = Round(play, self._workers.num_threads, is_sent=False)
         self.settle()
+
+    def send(self, play: Play) -> None:
+        """Begin a round, which the next call finishes."""
+        self._round = Round(play, self._workers.num_threads, is_sent=True)
+        self._crew.hand_out(self._round)
 
     def restore(self, state: State) -> None:
         """Continue from a state that `Memory.read` has returned."""

@@ -38,4 +38,5 @@ from pixelpong.kernels.stepping import NEVER as NEVER
 from pixelpong.kernels.stepping import NEXT_STEP as NEXT_STEP
 from pixelpong.kernels.stepping import RESET as RESET
 from pixelpong.kernels.stepping import SAME_STEP as SAME_STEP
+from pixelpong.kernels.stepping import SKIP as SKIP
 from pixelpong.kernels.stepping import STEPS as STEPS

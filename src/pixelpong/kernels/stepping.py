@@ -27,7 +27,8 @@ from pixelpong.kernels.opening import Starts, start_episode, toss_coins
 _kernel = compiled(error_model="numpy")
 _part: Any = register_jitable(error_model="numpy")
 
-RESET, LEAVE = -1, -2  # instead of a move: start an episode, repeat the last observation
+# Instead of a move: start an episode; repeat the last observation; do nothing, and write nothing.
+RESET, LEAVE, SKIP = -1, -2, -3
 # When the next episode of a game starts that has ended: by a RESET, in the next step whatever its
 # move, in the same step.
 NEVER, NEXT_STEP, SAME_STEP = range(3)
@@ -46,7 +47,7 @@ class Games(NamedTuple):
 class Orders(NamedTuple):
     """The orders for the next step."""
 
-    moves: NDArray[np.int64]  # [N, sides], console actions; the first may be RESET or LEAVE
+    moves: NDArray[np.int64]  # [N, sides], console actions; the first may be RESET, LEAVE or SKIP
     seeds: NDArray[np.int64]  # [N], for a RESET; −1: the next episode of the same seed
     uniforms: NDArray[np.float64]  # [N, ·, sides × width], one row per step, see `play_step`
     remembered: NDArray[np.uint8]  # [N or 0, ·], `memories` after these moves
@@ -307,6 +308,8 @@ def _make_step(see: Any, show: Any) -> Any:
         console, view, out = thread.console, thread.observed, results.observations
         rules, memories, frames = console.rules[0], games.memories, games.frames
         for i in range(thread.first, thread.last):
+            if orders.moves[i, 0] == SKIP:
+                continue
             game, chance = games.rows[i], games.chances[i]
             if orders.moves[i, 0] == LEAVE:
                 show(game, i, view, out)

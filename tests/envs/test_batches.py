@@ -1,0 +1,95 @@
+"""Steps that are sent and received, for all games or a batch of them at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pixelpong
+from pixelpong.envs.errors import EnvError, EnvOrderError, EnvValueError
+
+SHORT = {"max_num_frames_per_episode": 60, "repeat_action_probability": 0.25, "num_threads": 2}
+
+
+def make(size, **options):
+    return pixelpong.make_vec(size, game="breakout", img_height=22, img_width=20, **SHORT | options)
+
+
+def action_of(game, step):
+    return (game + step // 3) % 4
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+@pytest.mark.parametrize(("size", "batch_size"), [(6, 3), (7, 3), (4, 4), (3, 2)])
+def test_each_game_goes_on_as_without_batches(mode, size, batch_size):
+    whole, parts = (
+        make(size, autoreset_mode=mode),
+        make(size, autoreset_mode=mode, batch_size=batch_size),
+    )
+    whole.reset(seed=3)
+    wanted = [whole.step(np.array([action_of(i, t) for i in range(size)])) for t in range(50)]
+    (seen, infos), steps, ends = parts.reset(seed=3), np.zeros(size, int), 0
+    assert len(seen) == len(infos["env_id"]) == batch_size
+    while steps.max() < 50:
+        which = infos["env_id"]
+        actions = np.array([action_of(i, steps[i]) for i in which])
+        steps[which] += 1
+        *results, infos = parts.step(actions)
+        for k, i in enumerate(infos["env_id"]):
+            if steps[i] == 0:
+                continue  # the result of the reset
+            *theirs, their_infos = wanted[steps[i] - 1]
+            for ours, each in zip(results, theirs, strict=True):
+                np.testing.assert_array_equal(ours[k], each[i])
+            for name in ("lives", "frame_number", "episode_frame_number"):
+                assert infos[name][k] == their_infos[name][i]
+            if results[2][k] | results[3][k]:
+                ends += 1
+                if mode == "SameStep":
+                    np.testing.assert_array_equal(
+                        infos["final_obs"][k], their_infos["final_obs"][i]
+                    )
+    assert ends > 5
+    assert steps.min() > 50 * (size - batch_size) // size - 5, "no game waits for ever"
+
+
+def test_what_is_sent_is_what_a_step_plays():
+    several, (sent, stepped) = [2, 3, 0, 1], (make(4), make(4))
+    for envs in (sent, stepped):
+        envs.reset(seed=0)
+    for t in range(40):
+        actions = np.roll(several, t)
+        sent.send(actions)
+        for ours, theirs in zip(sent.recv()[:4], stepped.step(actions)[:4], strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_call_between_finishes_what_was_sent():
+    sent, stepped = make(3), make(3)
+    for envs in (sent, stepped):
+        envs.reset(seed=0)
+    actions = np.array([1, 2, 3])
+    sent.send(actions)
+    stepped.step(actions)
+    for ours, theirs in zip(sent.clone_state(), stepped.clone_state(), strict=True):
+        assert ours.tobytes() == theirs.tobytes()
+
+
+def test_calls_in_the_wrong_order_are_refused_in_a_sentence():
+    envs = make(2)
+    with pytest.raises(EnvOrderError, match="call reset"):
+        envs.send(np.zeros(2, int))
+    envs.reset(seed=0)
+    with pytest.raises(EnvOrderError, match="call send"):
+        envs.recv()
+    parts = make(4, batch_size=2)
+    parts.reset(seed=0)
+    parts.recv()
+    with pytest.raises(EnvOrderError, match="call send"):
+        parts.recv()
+    with pytest.raises(EnvValueError, match="reset\\(\\) starts all games"):
+        parts.reset(options={"reset_mask": np.array([True, False, True, True])})
+    with pytest.raises(EnvOrderError, match="no states"):
+        parts.clone_state()
+    with pytest.raises(EnvError, match="batch_size must be at most num_envs, 4"):
+        make(4, batch_size=5)
