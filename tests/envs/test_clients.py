@@ -16,6 +16,7 @@ from pettingzoo.test import parallel_api_test, parallel_seed_test
 from pettingzoo.test.state_test import test_parallel_env as check_states
 
 import pixelpong
+from pixelpong.envs.errors import EnvError
 from pixelpong.envs.gym import id_of, make_theirs
 from pixelpong.errors import ConfigError
 
@@ -146,10 +147,13 @@ def test_a_frame_skip_that_wrappers_would_repeat_is_seen_by_them():
         ({"repeat_action_probabilty": 0.1}, "unknown option .+ mean repeat_action_probability"),
         ({"game": "breakout", "observation": "field"}, "'field' is for Pong alone"),
         ({"game": "breakout", "actions": "three"}, "actions is for Pong alone"),
+        ({"num_threads": 2}, "make_env itself sets num_threads"),
+        ({"autoreset_mode": "NextStep"}, "make_env itself sets autoreset_mode"),
+        ({"environment": "Pong-v0", "coins": "ale"}, "nothing like max_frameskip"),
     ],
 )
 def test_what_one_game_cannot_have_is_refused(options, says):
-    with pytest.raises(ConfigError, match=says):
+    with pytest.raises(EnvError, match=says):
         pixelpong.make_env(**options)
 
 

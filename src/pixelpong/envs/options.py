@@ -150,6 +150,13 @@ def _check_game(options: EnvOptions) -> None:
         )
 
 
+def add_own(given: dict[str, Any], own: dict[str, Any], maker: str) -> dict[str, Any]:
+    """Add a maker's own options to the given ones, which must not have them."""
+    for name in own.keys() & given.keys():
+        raise EnvError(f"{maker} itself sets {name}. Leave it out.")
+    return given | own
+
+
 def unknown_option(name: str, maker: str) -> EnvError:
     """Make the error for an option that does not exist."""
     names = get_type_hints(EnvOptions)

@@ -23,7 +23,7 @@ from pixelpong.envs.actions import ACTION_SETS
 from pixelpong.envs.ale import ACTION_NAMES, Ale
 from pixelpong.envs.errors import EnvError
 from pixelpong.envs.inputs import read_seed, split_seed
-from pixelpong.envs.options import CoinsName
+from pixelpong.envs.options import CoinsName, add_own
 from pixelpong.envs.vector import Actions, Observation, VectorEnv
 from pixelpong.errors import ConfigError, must_be
 from pixelpong.games.console import PONG
@@ -96,8 +96,9 @@ class SingleEnv(gymnasium.Env[NDArray[Any], np.int64]):
         max_frames: frames after which an episode is cut off; the protocol's own by default.
         full_action_space: use all actions of the console.
         render_mode: ``"rgb_array"`` for `render`, or None.
-        theirs: ``frameskip``, ``repeat_action_probability`` and ``max_num_frames_per_episode``,
-            ale-py's names for three of these options.
+        others: options of `pixelpong.make_vec`, such as ``noop_max``; and ``frameskip``,
+            ``repeat_action_probability`` and ``max_num_frames_per_episode``, ale-py's names for
+            three of the above.
 
     Raises:
         ConfigError: an option's value is unknown or out of range.
@@ -126,7 +127,7 @@ class SingleEnv(gymnasium.Env[NDArray[Any], np.int64]):
         max_frames: FrameLimit | None = None,
         full_action_space: bool = False,
         render_mode: Literal["rgb_array"] | None = None,
-        **theirs: Any,
+        **others: Any,
     ) -> None:
         given: dict[str, Any] = {
             "game": game, "actions": actions, "opponent": opponent, "coins": coins,
@@ -134,9 +135,9 @@ class SingleEnv(gymnasium.Env[NDArray[Any], np.int64]):
             "max_frames": max_frames, "full_action_space": full_action_space,
             "render_mode": render_mode,
         }  # fmt: skip
-        self.protocol, options = _read_options(given | theirs)
-        options |= {"num_threads": 1, "autoreset_mode": "Disabled"}
-        self._envs = _OneGame(1, observation, **options)
+        self.protocol, options = _read_options(given | others)
+        own = {"num_envs": 1, "num_threads": 1, "autoreset_mode": "Disabled"}
+        self._envs = _OneGame(observation=observation, **add_own(options, own, "make_env"))
         self.ale = Ale(self._envs)
         low, high = self.protocol.frame_skips
         self._frameskip = low if low == high else (low, high + 1)  # for wrappers that look there

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.envs.options import Observation
+from pixelpong.envs.options import Observation, add_own
 from pixelpong.envs.vector import VectorEnv
 from pixelpong.errors import ConfigError
 from pixelpong.machine import require
@@ -55,10 +55,9 @@ class StableBaselinesEnv(VecEnv):
         **options: Any,
     ) -> None:
         require("make_sb3 needs", "stable_baselines3", extra="peers")
-        if "autoreset_mode" in options:
-            raise ConfigError("make_sb3 itself sets autoreset_mode. Leave it out.")
         own = {"autoreset_mode": "SameStep", "reward_clipping": False}
-        self._games = games = _Games(num_envs, observation, **options | own)
+        options = add_own(options, own, "make_sb3")
+        self._games = games = _Games(num_envs, observation, **options)
         self._clips, self._ends_lives = reward_clipping, life_loss_info
         super().__init__(num_envs, games.single_observation_space, games.single_action_space)
 

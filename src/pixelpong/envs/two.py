@@ -13,6 +13,7 @@ import gymnasium
 import numpy as np
 
 from pixelpong.env.preprocess import mirror
+from pixelpong.envs.options import add_own
 from pixelpong.envs.vector import Observation, VectorEnv
 from pixelpong.errors import ConfigError, must_be
 from pixelpong.items import SELF
@@ -44,9 +45,8 @@ class TwoPlayerEnv(ParallelEnv):
 
     def __init__(self, observation: Observation = "frame", **options: Any) -> None:
         own: Each = {"num_envs": 1, "opponent": SELF, "autoreset_mode": "Disabled"}
-        for name in own.keys() & options.keys():
-            raise ConfigError(f"make_two itself sets {name}. Leave it out.")
-        self._envs = envs = _OneGame(observation=observation, **own | options)
+        options = add_own(options, own, "make_two")
+        self._envs = envs = _OneGame(observation=observation, **options)
         self.metadata = envs.metadata | {"name": "pixelpong_v0"}
         self.render_mode = envs.render_mode
         actions = (gymnasium.spaces.Discrete(len(envs.moves)) for _ in self.possible_agents)
