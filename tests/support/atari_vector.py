@@ -2,7 +2,7 @@
 
 Both get the same options, seeds and actions. In each step all is compared: observations, rewards,
 ends, every entry of the infos, and of each array its type and its shape. Of the last observations
-only the rows of games that ended are: AtariVectorEnv leaves the others as the memory was.
+only the rows of games that started anew are: AtariVectorEnv leaves the others as the memory was.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class SideBySide:
 
     def __init__(self, game: str, num_envs: int, **options: Any) -> None:
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-        self.found, self._when, self._lives = Comparison(), "at first", None
+        self.found, self._when, self._lives = Comparison(), "at first", np.zeros(num_envs)
+        self._goes_on = options.get("life_loss_info") and not options.get("episodic_life")
         self.theirs = AtariVectorEnv(game, num_envs, **{"num_threads": 1} | options)
         self.ours = pixelpong.make_vec(num_envs, game=game, **{"num_threads": 2} | options)
         for space in ("action_space", "observation_space"):
@@ -100,8 +101,13 @@ class SideBySide:
         if our_infos.keys() != their_infos.keys():
             self._differ(f"infos has {sorted(our_infos)}, not {sorted(their_infos)}")
         for name in our_infos.keys() & their_infos.keys():
-            which = theirs[2] | theirs[3] if name == "final_obs" else slice(None)
+            which = self._find_new(*theirs[2:]) if name == "final_obs" else slice(None)
             self._compare_arrays(name, our_infos[name], their_infos[name], which)
+
+    def _find_new(self, terminated: Any, truncated: Any, infos: dict[str, Any]) -> NDArray[Any]:
+        """Which games have ended and started anew, not only lost a life."""
+        is_lost = (infos["lives"] > 0) & (infos["lives"] < self._lives) & ~truncated
+        return (terminated | truncated) & ~(is_lost & bool(self._goes_on))
 
     def _compare_arrays(self, name: str, our: Any, their: Any, which: Any = slice(None)) -> None:
         kinds = [(type(it), it.dtype, it.shape, it.flags.c_contiguous) for it in (our, their)]
