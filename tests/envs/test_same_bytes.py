@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from atari_vector import SideBySide, choose_actions, compare
+from atari_vector import SideBySide, choose_actions, compare, draw_options
 
 import pixelpong
 from pixelpong.atari.cartridges import facts, scored_names
@@ -161,26 +161,11 @@ def test_five_whole_games_of_every_game_are_the_same(game, seed, options):
 def test_options_drawn_by_lot_are_the_same(game):
     """Any of the options together, in every game."""
     rng = np.random.default_rng(scored_names().index(game))
-    sizes = [(84, 84), (210, 160), (64, 64), (97, 31), (210, 84), (1, 1), (100, 160), (83, 160)]
     for _ in range(6):
-        height, width = sizes[rng.integers(len(sizes))]
-        options = {
-            "repeat_action_probability": float(rng.choice([0.0, 0.25, 0.7])),
-            "autoreset_mode": str(rng.choice(["NextStep", "SameStep"])),
-            "frameskip": int(rng.choice([1, 2, 3, 4, 5, 7])),
-            "stack_num": int(rng.choice([1, 2, 4, 5])), "maxpool": bool(rng.random() < 0.7),
-            "grayscale": bool(rng.random() < 0.6), "img_height": height, "img_width": width,
-            "full_action_space": bool(rng.random() < 0.4),
-            "noop_max": int(rng.choice([0, 1, 30, 300])),
-            "use_fire_reset": bool(rng.random() < 0.7), "episodic_life": bool(rng.random() < 0.3),
-            "life_loss_info": bool(rng.random() < 0.3), "reward_clipping": bool(rng.random() < 0.5),
-            "max_num_frames_per_episode": int(rng.choice([108_000, 300, 5001])),
-        }  # fmt: skip
-        if refused(game, options):
-            continue
-        seed = int(rng.integers(2**31))
-        found = compare(game, seed, episodes=8, steps=800, **options)
-        assert found.differences == [], options
+        options, seed = draw_options(rng), int(rng.integers(2**31))
+        if not refused(game, options):
+            found = compare(game, seed, episodes=8, steps=800, **options)
+            assert found.differences == [], options
 
 
 # --- the comparison itself -------------------------------------------------------------------

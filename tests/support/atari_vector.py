@@ -158,3 +158,33 @@ def compare(game: str, seed: int, *, episodes: int = 5, steps: int = 1000, **opt
     found = both.play(seed, episodes=episodes, steps=steps)
     both.close()
     return found
+
+
+_SIZES = [(84, 84), (210, 160), (64, 64), (97, 31), (210, 84), (100, 160), (83, 160), (20, 150)]
+
+
+def draw_options(rng: np.random.Generator) -> dict[str, Any]:
+    """Options of an environment, each with another value now and then."""
+
+    def one_of(*values: Any) -> Any:
+        return values[rng.integers(len(values))]
+
+    height, width = one_of(*_SIZES)
+    return {
+        "repeat_action_probability": one_of(0.0, 0.25, 0.25, 0.7),
+        "autoreset_mode": one_of("NextStep", "SameStep"),
+        "frameskip": one_of(1, 2, 3, 4, 4, 4, 5, 7),
+        "max_num_frames_per_episode": one_of(108_000, 108_000, 300, 5001),
+        "noop_max": one_of(0, 1, 30, 30, 300),
+        "use_fire_reset": one_of(True, True, False),
+        "episodic_life": one_of(False, False, True),
+        "life_loss_info": one_of(False, False, True),
+        "reward_clipping": one_of(True, False),
+        "full_action_space": one_of(False, True),
+        "img_height": height,
+        "img_width": width,
+        "grayscale": one_of(True, True, False),
+        "stack_num": one_of(1, 2, 4, 4, 5),
+        "maxpool": one_of(True, True, False),
+        "num_threads": one_of(1, 2),
+    }
