@@ -22,6 +22,7 @@ The public names, most used first::
     env = pixelpong.make_env()                      an exact Pong, as a Gymnasium environment
     gymnasium.make("pixelpong.envs:pixelpong/Pong-v0")           the same environment
     envs = pixelpong.make_vec(64)                   many games at once; `make_two` is for two agents
+    envs = pixelpong.make_sb3(64)                   the same for stable-baselines3
 
     pixelpong.preset_names()                        the presets of `train`
     pixelpong.load_preset("fast")                   its options, a `Config`
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from pixelpong.envs import make_env as make_env
     from pixelpong.envs import make_two as make_two
     from pixelpong.envs import make_vec as make_vec
+    from pixelpong.envs.stable_baselines import make_sb3 as make_sb3
     from pixelpong.errors import PixelpongError as PixelpongError
     from pixelpong.faces.api import evaluate as evaluate
     from pixelpong.faces.api import sweep as sweep
@@ -85,6 +87,7 @@ _HOMES = {
     "make_env": "envs",
     "make_vec": "envs",
     "make_two": "envs",
+    "make_sb3": "envs.stable_baselines",
     "Config": "config",
     "load_preset": "config.presets",
     "preset_names": "config.presets",

@@ -154,7 +154,7 @@ def test_what_is_no_action_and_a_step_after_the_end_are_refused_with_the_way_out
     *_, last = steps = [env.step(np.array(2)) for _ in range(5)]
     assert [truncated for *_, truncated, _ in steps] == [False, False, False, False, True]
     assert (last[2], last[4]["frames"]) == (False, 20)
-    with pytest.raises(ConfigError, match=r"in progress: call reset\(\)"):
+    with pytest.raises(ConfigError, match=r"has ended: call reset\(\)"):
         env.step(0)
     env.reset()
     env.step(0)

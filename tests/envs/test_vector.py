@@ -221,14 +221,14 @@ def test_what_cannot_be_is_refused_in_a_sentence():
     envs = pixelpong.make_vec(2, "field", autoreset_mode="Disabled", max_num_frames_per_episode=4)
     with pytest.raises(ConfigError, match="call reset"):
         envs.step(np.array([0, 0]))
-    with pytest.raises(ConfigError, match="must start all games"):
+    with pytest.raises(ConfigError, match="must reset every game"):
         envs.reset(options={"reset_mask": np.array([True, False])})
     envs.reset(seed=np.int64(1))
     for actions in (np.array([0, 6]), np.array([0, -1]), np.zeros(3, int), np.zeros(2), [0, None]):
         with pytest.raises(ConfigError, match="actions must be"):
             envs.step(actions)
     envs.step([0, 1])
-    with pytest.raises(ConfigError, match="in progress: call reset"):
+    with pytest.raises(ConfigError, match="has ended: call reset"):
         envs.step([0, 1])
     for seed in (-1, "one", [1, 2, 3]):
         with pytest.raises(ConfigError, match="seed"):

@@ -11,11 +11,11 @@ program that was written for ale-py, `AtariVectorEnv` here has the arguments of 
 from typing import Any
 
 from pixelpong.envs.gym import ID as ID  # which registers the environments
-from pixelpong.envs.single import PongEnv
+from pixelpong.envs.single import SingleEnv
 from pixelpong.envs.two import TwoPlayerEnv
 from pixelpong.envs.vector import VectorEnv
 
-make_env, make_vec, make_two = PongEnv, VectorEnv, TwoPlayerEnv
+make_env, make_vec, make_two = SingleEnv, VectorEnv, TwoPlayerEnv
 
 
 def AtariVectorEnv(game: str, num_envs: int, **options: Any) -> VectorEnv:  # noqa: N802

@@ -47,7 +47,7 @@ ID = id_of("pong")
 for _game in scored_names():
     gymnasium.register(
         id_of(_game),
-        "pixelpong.envs.single:PongEnv",
+        "pixelpong.envs.single:SingleEnv",
         vector_entry_point="pixelpong.envs.gym:make_many",
         disable_env_checker=True,
         kwargs={"game": _game},

@@ -54,6 +54,16 @@ def _shorten(seed: int) -> int:
     return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
+def split_seed(seed: int) -> tuple[int, int]:
+    """The two seeds that ale-py's single environments make of one: of Python's generator, and its.
+
+    >>> split_seed(0)
+    (2968811710, 3677149159)
+    """
+    own, its = np.random.SeedSequence(seed).generate_state(2).tolist()
+    return own, its
+
+
 def read_mask(options: Any, size: int, *, is_first: bool) -> NDArray[np.bool_]:
     """Which games to reset, from the `options` of `reset`; the first reset starts all of them."""
     known = ("reset_mask",)

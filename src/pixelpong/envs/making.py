@@ -49,7 +49,7 @@ def make_action_space(options: EnvOptions, count: int) -> gymnasium.spaces.Space
 def make_rules(options: EnvOptions, moves: NDArray[np.int64]) -> Rules:
     """The rules of the games, with the console's action for each index."""
     sticky, is_duel = options.repeat_action_probability, options.opponent != BUILTIN
-    is_ale = options.coins_name == "ale"
+    is_ale = options.coins_name != "pixelpong"
     if is_ale:  # it keeps the probability in single precision
         sticky = float(np.float32(sticky))
     return Rules(
@@ -62,6 +62,7 @@ def make_rules(options: EnvOptions, moves: NDArray[np.int64]) -> Rules:
         fires_first=options.use_fire_reset and not is_duel and FIRE in moves,
         max_noops=options.noop_max,
         tosses_coins=is_ale and sticky > 0,
+        wastes_coins=options.coins_name == "ale_env",
         ends_at_lost_life=options.episodic_life,
         tells_lost_life=options.life_loss_info,
         clips_rewards=options.reward_clipping,

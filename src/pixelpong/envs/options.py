@@ -24,7 +24,7 @@ Observation = Literal["atari", "pixels", "frame", "field"]
 Actions = Literal["six", "three", "two"]
 Threads = Annotated[int, Meta(ge=0, le=4096)] | None  # 0, like None: one for each core
 Autoreset = Literal["NextStep", "SameStep", "Disabled"]  # the values of `AutoresetMode`
-CoinsName = Literal["ale", "pixelpong"]
+CoinsName = Literal["ale", "ale_env", "pixelpong"]
 Noops = Annotated[int, Meta(ge=0, le=10_000)]
 Height = Annotated[int, Meta(ge=1, le=MOST_ROWS)]
 Width = Annotated[int, Meta(ge=1, le=WIDTH)]
@@ -107,9 +107,9 @@ def check_options(options: dict[str, Any], maker: str) -> EnvOptions:
     if checked.batch_size > checked.num_envs:
         allowed = f"at most num_envs, {checked.num_envs}"
         raise EnvError(must_be("batch_size", allowed, checked.batch_size))
-    if checked.coins == "ale" and (most is not None or checked.opponent != BUILTIN):
+    if checked.coins in ("ale", "ale_env") and (most is not None or checked.opponent != BUILTIN):
         other = "max_frameskip" if most is not None else "opponent"
-        raise EnvError(f"ale-py has nothing like {other}; with it, leave out coins='ale'.")
+        raise EnvError(f"ale-py has nothing like {other}; with it, leave out coins.")
     return checked
 
 
@@ -148,6 +148,13 @@ def _check_game(options: EnvOptions) -> None:
             f"The observation {options.observation!r} is for Pong alone; "
             f"use 'atari' or 'frame' for {options.game}."
         )
+
+
+def add_own(given: dict[str, Any], own: dict[str, Any], maker: str) -> dict[str, Any]:
+    """Add a maker's own options to the given ones, which must not have them."""
+    for name in own.keys() & given.keys():
+        raise EnvError(f"{maker} itself sets {name}. Leave it out.")
+    return given | own
 
 
 def unknown_option(name: str, maker: str) -> EnvError:

@@ -1,6 +1,9 @@
-"""One game of Pong as a Gymnasium environment: the same game as in training and evaluation.
+"""One game as a Gymnasium environment, Pong by default: the game of training and evaluation.
 
-The k-th episode after ``reset(seed=S)`` has the sticky frames of the k-th episode of
+With ``coins="ale"``, or without sticky frames, it is ale-py's own environment, byte for byte. Other
+people's wrappers find what they ask of that one: `Ale`, the names of actions, the frame skip.
+
+By default, the k-th episode after ``reset(seed=S)`` has the sticky frames of the k-th episode of
 ``pixelpong.evaluate(..., seed=S)``, so you can compare an agent's results game by game.
 """
 
@@ -10,81 +13,141 @@ from typing import Any, Literal
 
 import gymnasium
 import numpy as np
+from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
+from pixelpong.atari.cartridges import cartridge
 from pixelpong.config import Config
-from pixelpong.config.protocols import FrameLimit, FrameSkip, Name
-from pixelpong.envs.actions import ACTION_SETS, MEANINGS
-from pixelpong.envs.inputs import read_seed
+from pixelpong.config.protocols import FrameLimit, FrameSkip, Name, Protocol
+from pixelpong.envs.actions import ACTION_SETS
+from pixelpong.envs.ale import ACTION_NAMES, Ale
+from pixelpong.envs.errors import EnvError
+from pixelpong.envs.inputs import read_seed, split_seed
+from pixelpong.envs.options import CoinsName, add_own
 from pixelpong.envs.vector import Actions, Observation, VectorEnv
 from pixelpong.errors import ConfigError, must_be
+from pixelpong.games.console import PONG
 from pixelpong.items import BUILTIN
 from pixelpong.schema import Share
 
 Step = tuple[NDArray[Any], float, bool, bool, dict[str, Any]]
+
+DEFAULT: Name = "ALE/Pong-v5"
+# What ale-py calls the options of a protocol.
+_THEIR_NAMES = {
+    "frameskip": "frame_skip", "repeat_action_probability": "sticky",
+    "max_num_frames_per_episode": "max_frames",
+}  # fmt: skip
+
+
+def vector_options(**options: Any) -> dict[str, Any]:
+    """The options of `pixelpong.make_vec` for those of `pixelpong.make_env`."""
+    return _read_options(options)[1]
+
+
+def _read_options(options: dict[str, Any]) -> tuple[Protocol, dict[str, Any]]:
+    """The protocol of an environment with these options, and those of the same games at once."""
+    rules = {name: options.pop(name, None) for name in ("frame_skip", "sticky", "max_frames")}
+    for name in _THEIR_NAMES.keys() & options.keys():
+        if rules[_THEIR_NAMES[name]] is not None:
+            raise EnvError(f"{name} is {_THEIR_NAMES[name]}; leave out one of the two.")
+        rules[_THEIR_NAMES[name]] = options.pop(name)
+    rules["environment"] = options.pop("environment", DEFAULT)
+    try:
+        protocol = Config().updated(rules, "make_env").protocol
+    except ConfigError as error:
+        raise EnvError(str(error)) from error
+    low, high = protocol.frame_skips
+    is_like_ale = options.get("game", PONG) != PONG and low == high
+    coins = options.pop("coins", None) or ("ale" if is_like_ale else "pixelpong")
+    return protocol, {
+        "noop_max": 0, "use_fire_reset": False, "reward_clipping": False,
+        "frameskip": low, "max_frameskip": None if low == high else high,
+        "repeat_action_probability": protocol.sticky,
+        "max_num_frames_per_episode": protocol.max_frames,
+        "coins": "ale_env" if coins == "ale" else coins,
+    } | options  # fmt: skip
 
 
 class _OneGame(VectorEnv):
     maker = "make_env"
 
 
-class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
-    """Our exact Pong as a Gymnasium environment.
+class SingleEnv(gymnasium.Env[NDArray[Any], np.int64]):
+    """One exact game as a Gymnasium environment.
 
     Args:
-        observation: ``"frame"``, [210, 160, 3] uint8, which our agents need; ``"pixels"``, [80, 80]
-            float32 of −1, 0 and 1, the changes in the field since the previous step, which the
-            classic network sees; ``"field"``, [80, 80] uint8, 1 where something is drawn; or
-            ``"atari"``, as in `pixelpong.make_vec`.
-        actions: ``"six"``, numbered as in ``ALE/Pong-v5``, which our agents need; ``"three"``:
-            stay, up, down; ``"two"``: up, down.
-        opponent: ``"builtin"``, or an agent such as ``"club"``, a run or a file. An agent samples
-            its actions, and the winner of a point serves at once.
-        environment: the protocol, by the name under which results are published.
+        observation: ``"frame"``, [210, 160, 3] uint8, which our agents need; ``"atari"``, as in
+            `pixelpong.make_vec`; and for Pong alone ``"pixels"``, [80, 80] float32 of −1, 0 and 1,
+            the changes in the field since the previous step, which the classic network sees; or
+            ``"field"``, [80, 80] uint8, 1 where something is drawn.
+        game: the cartridge, by ale-py's name, such as ``"ms_pacman"``.
+        actions: for Pong alone: ``"six"``, numbered as in ``ALE/Pong-v5``, which our agents need;
+            ``"three"``: stay, up, down; ``"two"``: up, down.
+        opponent: for Pong alone: ``"builtin"``, or an agent such as ``"club"``, a run or a file. An
+            agent samples its actions, and the winner of a point serves at once.
+        coins: what decides which frames are sticky. ``"pixelpong"``: the generators of
+            `pixelpong.evaluate`, the default for Pong. ``"ale"``: ale-py's, for the same bytes as
+            ``gymnasium.make("ALE/Pong-v5")`` from the same seed; the default for other games.
+        environment: the protocol, by the name under which results on Pong are published; for
+            another game it has the same rules.
         frame_skip: frames per step; the protocol's own by default.
         sticky: probability that a frame keeps the held action; the protocol's own by default.
         max_frames: frames after which an episode is cut off; the protocol's own by default.
+        full_action_space: use all actions of the console.
         render_mode: ``"rgb_array"`` for `render`, or None.
+        others: options of `pixelpong.make_vec`, such as ``noop_max``; and ``frameskip``,
+            ``repeat_action_probability`` and ``max_num_frames_per_episode``, ale-py's names for
+            three of the above.
 
     Raises:
         ConfigError: an option's value is unknown or out of range.
-        EmulatorError: the emulator or its game is not installed.
+        EmulatorError: there is no such game, it is not covered, or its ROM is not installed.
 
-    >>> env = PongEnv("pixels", actions="two")
+    >>> env = SingleEnv("pixels", actions="two")
     >>> observation, info = env.reset(seed=1)
     >>> observation, reward, terminated, truncated, info = env.step(0)
-    >>> observation.shape, reward, info
-    ((80, 80), 0.0, {'frames': 4, 'points_won': 0, 'points_lost': 0})
+    >>> observation.shape, reward, info["frames"], info["points_won"], info["points_lost"]
+    ((80, 80), 0.0, 4, 0, 0)
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 15}  # noqa: RUF012
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - see `make_vec`
         self,
         observation: Observation = "frame",
         *,
-        actions: Actions = "six",
+        game: str = PONG,
+        actions: Actions | None = None,
         opponent: str = BUILTIN,
-        environment: Name = "ALE/Pong-v5",
+        coins: CoinsName | None = None,
+        environment: Name = DEFAULT,
         frame_skip: FrameSkip | None = None,
         sticky: Share | None = None,
         max_frames: FrameLimit | None = None,
+        full_action_space: bool = False,
         render_mode: Literal["rgb_array"] | None = None,
+        **others: Any,
     ) -> None:
-        rules = {
+        given: dict[str, Any] = {
+            "game": game, "actions": actions, "opponent": opponent, "coins": coins,
             "environment": environment, "frame_skip": frame_skip, "sticky": sticky,
-            "max_frames": max_frames,
+            "max_frames": max_frames, "full_action_space": full_action_space,
+            "render_mode": render_mode,
         }  # fmt: skip
-        self.protocol = Config().updated(rules, "make_env").protocol
-        self._envs = _OneGame(
-            1, observation, actions=actions, opponent=opponent, render_mode=render_mode,
-            num_threads=1, autoreset_mode="Disabled", noop_max=0, use_fire_reset=False,
-            frameskip=self.protocol.frame_skips[0], max_frameskip=self.protocol.max_frame_skip,
-            repeat_action_probability=self.protocol.sticky,
-            max_num_frames_per_episode=self.protocol.max_frames, coins="pixelpong",
-        )  # fmt: skip
+        self.protocol, options = _read_options(given | others)
+        own = {"num_envs": 1, "num_threads": 1, "autoreset_mode": "Disabled"}
+        self._envs = _OneGame(observation=observation, **add_own(options, own, "make_env"))
+        self.ale = Ale(self._envs)
+        low, high = self.protocol.frame_skips
+        self._frameskip = low if low == high else (low, high + 1)  # for wrappers that look there
+        facts = cartridge(game)
+        numbers = facts.legal_actions if full_action_space else facts.actions
+        if actions:
+            numbers = tuple(numbers[k] for k in ACTION_SETS[actions])
+        self._meanings = [ACTION_NAMES[number] for number in numbers]
         self.metadata = self.metadata | {"render_fps": self._envs.metadata["render_fps"]}
-        self.render_mode, self._actions = render_mode, actions
+        self.render_mode = render_mode
         self.action_space = self._envs.single_action_space
         self.observation_space = self._envs.single_observation_space
 
@@ -99,11 +162,14 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
             raise ConfigError(f"reset() has no option {name!r}. Leave it out.")
         seed = None if seed is None else read_seed(seed)
         super().reset(seed=seed)
+        if seed is not None:  # wrappers draw their no-ops from the same numbers as with ale-py
+            own, _ = split_seed(seed)
+            self._np_random, _ = seeding.np_random(own)
         observations, _ = self._envs.reset(seed=seed)
         return observations[0], self._info()
 
     def step(self, action: np.int64 | int) -> Step:
-        """Play one step with an index of `actions`; the info counts frames and points so far."""
+        """Play one step with an index of `actions`."""
         number = np.asarray(action)
         if number.shape != () or number.dtype.kind not in "biu":
             raise ConfigError(must_be("action", "a whole number", repr(action)))
@@ -113,10 +179,10 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
     def get_action_meanings(self) -> list[str]:
         """The names of the actions, as Gymnasium's Atari environments have them.
 
-        >>> PongEnv(actions="three").get_action_meanings()
+        >>> SingleEnv(actions="three").get_action_meanings()
         ['NOOP', 'RIGHT', 'LEFT']
         """
-        return [MEANINGS[k] for k in ACTION_SETS[self._actions]]
+        return list(self._meanings)
 
     def render(self) -> NDArray[np.uint8] | None:
         """The newest frame, [210, 160, 3] uint8, if ``render_mode`` is ``"rgb_array"``."""
@@ -136,6 +202,14 @@ class PongEnv(gymnasium.Env[NDArray[Any], np.int64]):
         self._envs.restore_state(state)
 
     def _info(self) -> dict[str, Any]:
-        (game,) = self._envs.games
-        won, lost = game["points"].tolist()
-        return {"frames": int(game["num_frames"]), "points_won": won, "points_lost": lost}
+        """What ale-py's environment tells, and for Pong the frames and points of the episode."""
+        info: dict[str, Any] = {
+            "lives": self.ale.lives(),
+            "episode_frame_number": self.ale.getEpisodeFrameNumber(),
+            "frame_number": self.ale.getFrameNumber(),
+        }
+        if self._envs.game == PONG:
+            (game,) = self._envs.games
+            won, lost = game["points"].tolist()
+            info |= {"frames": int(game["num_frames"]), "points_won": won, "points_lost": lost}
+        return info

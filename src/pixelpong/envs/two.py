@@ -1,28 +1,37 @@
-"""A game for two learners with PettingZoo's parallel API; PettingZoo itself is not needed.
+"""A game of Pong for two learners: a `ParallelEnv` of PettingZoo if that is installed.
 
-Each side sees itself on the right, so one agent can play both sides. A side serves when it may.
+Without PettingZoo it is the same environment, because it needs nothing of that class. Each side
+sees itself on the right, so one agent can play both sides. A side serves when it may.
 """
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import gymnasium
 import numpy as np
 
 from pixelpong.env.preprocess import mirror
+from pixelpong.envs.options import add_own
 from pixelpong.envs.vector import Observation, VectorEnv
 from pixelpong.errors import ConfigError, must_be
 from pixelpong.items import SELF
 
 Each = dict[str, Any]  # one value per agent
 
+ParallelEnv: Any = object
+with contextlib.suppress(ImportError):
+    import pettingzoo
+
+    ParallelEnv = pettingzoo.ParallelEnv
+
 
 class _OneGame(VectorEnv):
     maker = "make_two"
 
 
-class TwoPlayerEnv:
+class TwoPlayerEnv(ParallelEnv):
     """Make a game for two learners, with the options of `pixelpong.make_vec`.
 
     >>> env = TwoPlayerEnv("pixels", actions="three")
@@ -35,24 +44,50 @@ class TwoPlayerEnv:
     possible_agents = ["right", "left"]  # noqa: RUF012
 
     def __init__(self, observation: Observation = "frame", **options: Any) -> None:
-        own = options | {"opponent": SELF, "autoreset_mode": "Disabled"}
-        self._envs = envs = _OneGame(1, observation, **own)
+        own: Each = {"num_envs": 1, "opponent": SELF, "autoreset_mode": "Disabled"}
+        options = add_own(options, own, "make_two")
+        self._envs = envs = _OneGame(observation=observation, **options)
         self.metadata = envs.metadata | {"name": "pixelpong_v0"}
-        self.render_mode, self.unwrapped = envs.render_mode, self
+        self.render_mode = envs.render_mode
         actions = (gymnasium.spaces.Discrete(len(envs.moves)) for _ in self.possible_agents)
         self.action_spaces = dict(zip(self.possible_agents, actions, strict=True))
         self.action_space = self.action_spaces.__getitem__
         space = envs.single_observation_space
         self.observation_spaces = dict.fromkeys(self.possible_agents, space)
         self.observation_space = self.observation_spaces.__getitem__
+        self.state_space, self._newest = space, None
 
     @property
     def agents(self) -> list[str]:
         """The agents that play now; empty before the first episode and after the end of one."""
         return list(self.possible_agents) if self._envs.games["is_on"][0] else []
 
+    @property
+    def num_agents(self) -> int:
+        """The number of agents that play now."""
+        return len(self.agents)
+
+    @property
+    def max_num_agents(self) -> int:
+        """The number of agents in an episode."""
+        return len(self.possible_agents)
+
+    @property
+    def unwrapped(self) -> TwoPlayerEnv:
+        """This environment, which wraps no other one."""
+        return self
+
+    def state(self) -> Any:
+        """What both agents see together, in `state_space`: the right side's observation."""
+        if self._newest is None:
+            raise ConfigError("There is no state before the first reset().")
+        return self._newest.copy()
+
     def reset(self, seed: int | None = None, options: Each | None = None) -> tuple[Each, Each]:
-        """Start an episode; return each agent's observation and info."""
+        """Start an episode; return each agent's observation and info.
+
+        There are no `options`. They are not refused, because PettingZoo's own tests give some.
+        """
         observations, _ = self._envs.reset(seed=seed)
         return self._see(observations[0]), {agent: {} for agent in self.agents}
 
@@ -82,6 +117,6 @@ class TwoPlayerEnv:
 
     def _see(self, right: Any) -> Each:
         """Each side's observation."""
-        kind = self._envs.observation
+        self._newest, kind = right, self._envs.observation
         left = mirror(right) if kind == "frame" else np.flip(right, 2 if kind == "atari" else 1)
         return {"right": right, "left": np.ascontiguousarray(left)}

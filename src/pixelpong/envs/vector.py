@@ -24,7 +24,7 @@ from pixelpong.envs.actions import find_moves
 from pixelpong.envs.batches import Waiting
 from pixelpong.envs.coins import BLOCK, Coins
 from pixelpong.envs.errors import EnvOrderError, EnvValueError
-from pixelpong.envs.inputs import read_actions, read_mask, read_seeds
+from pixelpong.envs.inputs import read_actions, read_mask, read_seeds, split_seed
 from pixelpong.envs.making import (
     AUTORESETS,
     make_action_space,
@@ -72,8 +72,9 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         actions, opponent: for Pong alone, as in `pixelpong.make_env`. With the opponent ``"self"``,
             actions [N, 2] play the right and the left side.
         coins: what decides which frames are sticky. ``"ale"``: ale-py's generator, the default.
-            ``"pixelpong"``: the generators of `pixelpong.evaluate`; the default with an opponent or
-            `max_frameskip`, which ale-py does not have.
+            ``"ale_env"``: as in ale-py's single environments, such as ``ALE/Pong-v5``, which make
+            something else of a seed. ``"pixelpong"``: the generators of `pixelpong.evaluate`; the
+            default with an opponent or `max_frameskip`, which ale-py does not have.
         num_threads: number of threads; 0 or None: one per core. It does not affect the results.
         thread_affinity_offset: the core of the first thread, which is the caller's and stays free;
             the others stay on the cores after it. −1: all are free.
@@ -208,7 +209,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
             which = np.flatnonzero(mask)
             if seed is None and not self._is_seeded:
                 seed = int(np.random.SeedSequence().generate_state(1)[0] >> 1)
-            self._orders.seeds[which] = -1 if seed is None else read_seeds(seed, len(which))
+            self._orders.seeds[which] = -1 if seed is None else self._read_seeds(seed, len(which))
             self._moves[:, 0] = np.where(mask, kernels.RESET, kernels.LEAVE)
             self._begin(self._games.play)
             results = self._collect()
@@ -319,6 +320,11 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         options, memory = state
         self.__init__(**vars(options))  # type: ignore[misc]
         self.restore_state(memory)
+
+    def _read_seeds(self, seed: Any, count: int) -> list[int]:
+        seeds = read_seeds(seed, count)
+        is_single = self._options.coins == "ale_env"
+        return [split_seed(each)[1] for each in seeds] if is_single else seeds
 
     # --- a step ---
 

@@ -45,6 +45,7 @@ class Rules:
     fires_first: bool = False  # the button is pressed in the first frame of an episode
     max_noops: int = 0  # an episode starts with fewer frames without a press than this
     tosses_coins: bool = False  # whether the game's own generator decides what sticks
+    wastes_coins: bool = False  # coins of the frames that a game's last step does not play are used
     ends_at_lost_life: bool = False
     tells_lost_life: bool = False  # a lost life is reported like an end
     clips_rewards: bool = False
@@ -135,7 +136,13 @@ def _make_rules(
     record["max_frames"], record["sticky"] = rules.max_frames, rules.sticky
     record["first_action"] = FIRE if rules.fires_first else 0
     record["max_noops"], record["num_sides"] = rules.max_noops, rules.num_sides
-    for name in ("tosses_coins", "ends_at_lost_life", "tells_lost_life", "clips_rewards"):
+    for name in (
+        "tosses_coins",
+        "wastes_coins",
+        "ends_at_lost_life",
+        "tells_lost_life",
+        "clips_rewards",
+    ):
         record[name] = getattr(rules, name)
     record["idle"] = SERVE if rules.num_sides == 2 else STAY
     return record

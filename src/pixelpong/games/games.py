@@ -42,6 +42,7 @@ class Games:
     Attributes:
         rows: [N] `GAME`.
         states: [N, ·] uint8, the states of their consoles.
+        chances: [N] `CHANCE`.
         frames: [N, rows, 160], palette indices of the newest frames if they are kept, else [0, …].
         orders: the `Orders` for the next step.
         turns: makes calls from several threads take turns; each call has its full effect or none.
@@ -83,7 +84,7 @@ class Games:
             rules_hash,
             has_opponents=has_opponents,
         )
-        self.rows, self.states = memory.games, memory.states
+        self.rows, self.states, self.chances = memory.games, memory.states, memory.chances
         self.frames, self.streams = memory.frames, memory.streams
         self._faults = memory.games["fault"]
         self.remembered = memory.streams.copy()  # `streams` after the next step

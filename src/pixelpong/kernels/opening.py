@@ -67,6 +67,8 @@ def start_episode(games, i, seed, thread):  # type: ignore[no-untyped-def]
             state[_RAM + k] = thread.starts.memory[k]
     else:
         game.episode += 1
+        if rules.wastes_coins:
+            chance.coins.used += 2 * (-game.num_frames % rules.most_frames)
     clear(console, game)
     _start(console, thread.starts, game, chance, state)
     fires = rules.first_action != 0

@@ -95,6 +95,7 @@ RULES = np.dtype(
         ("filled_bytes", np.int64),
         ("coin_frames", np.int64),  # frames of a start that take coins
         ("tosses_coins", np.int64),  # 1 if the game's own generator decides what sticks
+        ("wastes_coins", np.int64),  # 1 if frames that a game's last step lacks take coins as well
         ("ends_at_lost_life", np.int64),  # 1 if an episode ends when a life is lost
         ("tells_lost_life", np.int64),  # 1 if a lost life is reported like an end
         ("clips_rewards", np.int64),  # 1 if a reward is at most 1 and at least −1
