@@ -21,11 +21,12 @@ from test_native_hostile import Guarded, in_processes
 
 from pixelpong.atari import build, exploring, game
 from pixelpong.atari.cache import keep
-from pixelpong.atari.cartridge import Cartridge
+from pixelpong.atari.cartridge import Cartridge, Select
 from pixelpong.atari.exploring import Notes
 from pixelpong.atari.game import Game
 from pixelpong.atari.machine import FRAME_DONE, KEPT_SIZE, MACHINE, MOST_OLDER, STATE
 from pixelpong.atari.opcodes import OPCODES
+from pixelpong.atari.scoring import Scoring
 
 pytestmark = promise("bounds")
 
@@ -155,10 +156,28 @@ def test_what_is_met_often_is_translated_the_next_time_but_not_for_ever(tmp_path
     assert rounds[-1] <= 3
 
 
+def with_all_facts(scheme: str) -> Cartridge:
+    """A cartridge whose start and score use all that the facts can say."""
+    rules = {
+        "n": "count(board, 1, 2) + old.n",
+        "points": "dec(xFF, cFF) + n",
+        "over": "old.x80 > 9",
+    }
+    return Cartridge(
+        "random",
+        "",
+        scheme,
+        select=Select(2, {0: 1, 127: 2}, first=1),
+        wait_frames=3,
+        start_actions=((40, 1), (17, 2)),
+        scoring=Scoring(rules, first={"n": 5}, board=(0, 127)),
+    )
+
+
 def play_guarded(scheme: str, folder: Path, count: int) -> int:
     """How many of some records of any bytes played on, between pages that end the process."""
     rng = np.random.default_rng(len(scheme))
-    linked = Game(Cartridge("random", "", scheme), random_rom(SIZES[scheme], 7), folder)
+    linked = Game(with_all_facts(scheme), random_rom(SIZES[scheme], 7), folder)
     guards = [Guarded(MACHINE.itemsize, is_before) for is_before in (False, True)]
     held = [Guarded(2, is_before) for is_before in (False, True)]
     inner, played = KEPT_SIZE, 0
@@ -176,6 +195,8 @@ def play_guarded(scheme: str, folder: Path, count: int) -> int:
         actions.bytes[:] = rng.integers(0, 256, 2)
         linked.play_frames(guard.place, actions.place, 2, int(rng.integers(3)))
         played += machine["stop"][0] == FRAME_DONE
+        if number % 50 == 0:
+            linked.play_start(guard.place)
     return int(played)
 
 

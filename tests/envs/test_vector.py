@@ -78,6 +78,28 @@ def test_on_the_same_actions_every_byte_is_atari_vector_envs(what):
     assert ends > 0 or steps < 1000
 
 
+@pytest.mark.parametrize("game", ["breakout", "seaquest"])  # with a paddle, with a joystick
+@pytest.mark.parametrize("sticky", [0.0, 0.5])
+def test_continuous_actions_are_atari_vector_envs(game, sticky):
+    """With sticky frames, a paddle turns as far as the action that is held says."""
+    options = {
+        "continuous": True, "continuous_action_threshold": 0.3, "num_threads": 1,
+        "repeat_action_probability": sticky,
+    }  # fmt: skip
+    theirs, ours = AtariVectorEnv(game, 3, **options), pixelpong.make_vec(3, game=game, **options)
+    assert ours.single_action_space == theirs.single_action_space
+    for envs in (theirs, ours):
+        envs.reset(seed=1)
+    rng, least, most = np.random.default_rng(0), [0, -np.pi, 0], [1, np.pi, 1]
+    for _ in range(80):
+        actions = rng.uniform(least, most, (3, 3)).astype(np.float32)
+        for a, b in zip(ours.step(actions)[:4], theirs.step(actions)[:4], strict=True):
+            np.testing.assert_array_equal(a, b)
+    for odd in (actions + 1, actions * np.nan, np.zeros((3, 3), int), actions[0]):
+        with pytest.raises(ConfigError, match="actions must be"):
+            ours.step(odd)
+
+
 @pytest.mark.parametrize(
     ("noop_max", "max_frames", "steps", "seed"), [(300, 8, 30, 1), (3500, 108_000, 3, 0)]
 )
@@ -236,7 +258,7 @@ def test_what_cannot_be_is_refused_in_a_sentence():
     for options in (
         {"observation": "ram"}, {"episodic_lives": True}, {"frameskip": 0}, {"img_width": 161},
         {"img_height": 105, "img_width": 80}, {"sticky": 0.1}, {"num_envs": 0}, {"stack_num": "4"},
-        {"autoreset_mode": "never"}, {"render_mode": "human"}, {"continuous": True},
+        {"autoreset_mode": "never"}, {"render_mode": "human"}, {"continuous": 2},
     ):  # fmt: skip
         with pytest.raises(ConfigError, match=next(iter(options))):
             pixelpong.make_vec(**options)
@@ -257,6 +279,16 @@ def test_what_cannot_be_is_refused_in_a_sentence():
             "must be at least frameskip, 5, not 2",
         ),
         ({"img_height": 42, "img_width": 40}, "img_height 42 and img_width 40 divide 210 and 160"),
+        ({"continuous_action_threshold": 0.3}, "changes only continuous actions"),
+        ({"continuous": True, "opponent": "self"}, "without an opponent"),
+        ({"continuous": True, "game": "skiing"}, "skiing has no continuous actions"),
+        ({"coins": "ale", "max_frameskip": 5}, "ale-py has nothing like max_frameskip"),
+        ({"game": "breakout", "opponent": "club"}, "opponent is for Pong alone"),
+        ({"game": "breakout", "actions": "two"}, "actions is for Pong alone"),
+        ({"game": "breakout", "observation": "pixels"}, "'pixels' is for Pong alone"),
+        ({"game": "casino"}, "casino has no points"),
+        ({"game": "breakout", "img_height": 211}, "at most 210, the rows of breakout"),
+        ({"game": "double_dunk", "repeat_action_probability": 0.1}, "the menu before a game"),
         ({"num_envs": 2.5}, "make_vec: num_envs must be"),
         ({"num_env": 2}, "make_vec: .+ did you mean num_envs"),
     ],

@@ -18,6 +18,7 @@ Read in this order:
     console      the bus, the memory and timer, the paddles, a frame
     past         the parts of older frames that a picture may contain
     playing      the inputs of each action; frames and their results
+    resetting    the frames of a start, after a reset
     interpreter  running instructions one by one, from any address
     translation  all instructions that were found, as one function; tia_writes
     exploring    finding the entries of code by playing, and keeping them
@@ -27,12 +28,13 @@ Read in this order:
     native       from IR to machine code; cache
     build        the programs: the console for all cartridges, and one cartridge
     cartridge    the facts that the machine must know; cartridges has them by name
+    scoring      points, lives and end, compiled from these facts; digits has its helpers
     roms         a cartridge's ROM, from ale-py
     game         a compiled cartridge
-    starting     how a game starts
+    starting     a game's start: the machine after a reset
     shrinking    reducing pictures to a smaller size
 
-It knows the hardware but no game, and imports only `pixelpong.errors` from the package. Everything
-specific to Pong is in `pixelpong.env`. ``docs/emulator.md`` describes the pitfalls and how
-exactness is tested.
+It knows the hardware and facts about cartridges, and imports only `pixelpong.errors` from the
+package. What else is Pong's is in `pixelpong.env`. ``docs/emulator.md`` describes the pitfalls and
+how exactness is tested.
 """

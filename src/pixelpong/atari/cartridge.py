@@ -108,13 +108,18 @@ class Cartridge:
         return not self.modules
 
     @property
+    def has_memory(self) -> bool:
+        """Whether the cartridge has 128 bytes of memory of its own."""
+        return self.scheme.endswith("SC")
+
+    @property
     def kept_size(self) -> int:
         """The bytes at the start of its record that the future depends on: a snapshot."""
         return KEPT_SIZE if self.has_past else STATE_SIZE
 
     def banked(self, content: bytes) -> BankedRom:
         """Its ROM with its banks."""
-        return BankedRom(content, _SCHEMES[self.scheme[:2]], self.scheme.endswith("SC"))
+        return BankedRom(content, _SCHEMES[self.scheme[:2]], self.has_memory)
 
     def spots(self, rom: BankedRom) -> list[Spot]:
         """Where the code begins: at a reset, an interrupt, and behind jumps through memory."""

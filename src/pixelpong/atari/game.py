@@ -79,7 +79,8 @@ class Game:
             "play_frames", None, pointer, pointer, number, number
         )
         self._idle = self._code.function("idle", None, pointer, number, number)
-        self._start_game = self._code.function("start_game", None, pointer)
+        # Plays the start of a game, from a machine that was just reset.
+        self.play_start = self._code.function("start_game", None, pointer)
         # Plays frames with the inputs as they are: ``play_on(machine's address, count) -> stop``.
         self.play_on = self._code.function("play", number, pointer, number)
 
@@ -149,7 +150,7 @@ class Game:
 
     def start_game(self, machine: NDArray[np.void]) -> None:
         """Play a machine that was just reset up to the start of a game, and draw the last frame."""
-        self._start_game(machine.ctypes.data)
+        self.play_start(machine.ctypes.data)
         stop = int(machine["stop"][0])
         if stop != FRAME_DONE:
             raise not_covered(stop)

@@ -118,6 +118,7 @@ MACHINE = np.dtype(
         ("lives", "<i4"),
         ("may_end", "<i4"),  # 1 if the next frame may be the last
         # The inputs of a frame.
+        ("turn", "<i4"),  # how far a press turns a paddle, in ohm
         ("draws", "<i4"),  # the draw mode: DRAW_NOTHING, DRAW_OWN or DRAW_PICTURE
         ("draws_until", "<i4"),  # the clock up to which the frame is drawn
         ("touched", "<i4"),  # the clock up to which ALE has drawn an unfinished frame
@@ -168,5 +169,5 @@ FAR = 1 << 29  # a cycle that never comes
 def make_machine(record: np.dtype[Any] = MACHINE) -> NDArray[np.void]:
     """Make a machine that was never switched on, [1] `record`, with palette indices as pictures."""
     machine: Any = np.zeros(1, record)
-    machine["shades"] = range(256)
+    machine["shades"], machine["turn"] = range(256), PADDLE_TURN
     return machine

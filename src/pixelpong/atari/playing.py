@@ -21,7 +21,6 @@ from pixelpong.atari.machine import (
     LONG_FRAME,
     PADDLE_HIGHEST,
     PADDLE_LOWEST,
-    PADDLE_TURN,
 )
 from pixelpong.atari.past import play_frame
 from pixelpong.atari.typed import Bytes, Int, Machine, copy, inline
@@ -69,7 +68,7 @@ def press(m: Machine, action: Int) -> None:
 def turn_paddle(m: Machine, pressed: Int) -> None:
     """Turn a paddle for a frame, and press its button."""
     step = (pressed >> 3 & 1) - (pressed >> 2 & 1)
-    ohm = m.resistance[TURNED] + PADDLE_TURN * step
+    ohm = m.resistance[TURNED] + m.turn * step
     m.resistance[TURNED] = min(max(ohm, PADDLE_LOWEST), HIGHEST_OHM)
     m.swcha = 0xFF - (0x80 >> TURNED) * (pressed & 1)
 

@@ -54,6 +54,7 @@ def start_game(m: Machine) -> None:
             count = 1
         hold(m, STEPS[k][0], STEPS[k][1], count)
     m.swchb = NO_SWITCH
+    m.is_over = 0
     begin_score(m)
 
 

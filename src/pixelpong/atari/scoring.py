@@ -22,6 +22,7 @@ Source: the addresses and formulas are those of ALE 0.12, and tests compare them
 from __future__ import annotations
 
 import ast
+import hashlib
 import linecache
 import re
 from collections.abc import Mapping
@@ -30,6 +31,16 @@ from types import ModuleType
 
 from pixelpong.atari.machine import MOST_NOTED
 
+_HEAD = (
+    '"""The points, lives and end of a game."""',
+    "",
+    "from __future__ import annotations",
+    "",
+    "from pixelpong.atari.digits import *",
+    "from pixelpong.atari.typed import Machine, inline",
+    "",
+    "",
+)
 _RESULTS = {"points": "0", "over": "0", "reward": "points - old.points", "lives": "0"}
 
 
@@ -38,7 +49,8 @@ class Scoring:
     """The facts about the points, lives and end of a game."""
 
     rules: Mapping[str, str]  # expressions by name
-    first: Mapping[str, int] = field(default_factory=dict)  # values at the start, if not computed
+    # Values at the start, where the rules would give others.
+    first: Mapping[str, int] = field(default_factory=dict)
     board: tuple[int, ...] = ()  # addresses of its cells, from 0 on
     keeps_lives: bool = False  # whether lives are shown after the end, too
 
@@ -69,6 +81,8 @@ class _Names(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         """A value of the frame before."""
+        if ast.unparse(node.value) != "old":
+            raise SyntaxError(f"only the frame before has parts: {ast.unparse(node)}")
         return _parse(f"m.noted[{self._noted.index(node.attr)}]")
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
@@ -104,7 +118,7 @@ def to_source(scoring: Scoring) -> str:
     """The functions `score`, `recall` and `begin_score` of a game as typed Python."""
     noted = scoring.noted
     assert len(noted) <= MOST_NOTED, noted
-    lines = ['"""The points, lives and end of a game."""', "", *_score(scoring)]
+    lines = [*_HEAD, *_score(scoring)]
     lines += ["", "", "@inline", "def recall(m: Machine) -> None:"]
     lines += ["    m.points = 0", "    m.is_over = 0"]
     lines += ["", "", "def begin_score(m: Machine) -> None:"]
@@ -141,16 +155,10 @@ def _score(scoring: Scoring) -> list[str]:
 
 def make_module(name: str, scoring: Scoring) -> ModuleType:
     """The functions as a module, whose source can be read like that of a file."""
+    source = to_source(scoring)
     module = ModuleType(f"scoring of {name}")
-    text = to_source(scoring)
-    head = (
-        "from __future__ import annotations\n"
-        "from pixelpong.atari.digits import *\n"
-        "from pixelpong.atari.typed import Machine, inline\n"
-    )
-    path = f"<{module.__name__}>"
-    source = head + text
-    # Python reads here the source of code that is in no file.
+    path = f"<{module.__name__}, {hashlib.sha256(source.encode()).hexdigest()[:12]}>"
+    # Here Python finds the source of code that is in no file.
     linecache.cache[path] = len(source), None, source.splitlines(keepends=True), path
     exec(compile(source, path, "exec"), vars(module))
     return module

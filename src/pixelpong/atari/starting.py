@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong.atari.cartridge import Cartridge
 from pixelpong.atari.machine import MAX_LINES
 from pixelpong.atari.resetting import IDLE_FRAMES, NO_SWITCH
 
@@ -61,7 +62,13 @@ def count_draws(cartridge: Cartridge) -> int:
 
 def filled_bytes(cartridge: Cartridge) -> int:
     """How many bytes of the cartridge's memory a reset fills, except the first one."""
-    return MEMORY if cartridge.scheme.endswith("SC") else 0
+    return MEMORY if cartridge.has_memory else 0
+
+
+def timers(cartridge: Cartridge, count: int) -> NDArray[np.uint8]:
+    """The numbers with which the timer begins at starts 0 … count − 1 since loading."""
+    places = [_timer_place(cartridge, _LOADS + number) for number in range(count)]
+    return (SHORTEST + _draw(places[-1] + 1)[places] % TIMERS).astype(np.uint8)
 
 
 def reset(game: Game, number: int, memory: bytes) -> NDArray[np.void]:
@@ -74,15 +81,18 @@ def _switch_on(game: Game, memory: bytes, resets: int) -> Any:
     """A machine after a reset; resets are counted from 1 since the cartridge was loaded."""
     machine: Any = game.power_on()
     machine["ram"] = np.frombuffer(memory, np.uint8)
-    if filled := filled_bytes(game.cartridge):
-        numbers = _draw(MEMORY + resets + filled * (resets - 1))
-        machine["extra_ram"] = numbers[-filled:] & 0xFF
-        number = numbers[-1 - filled]
-    else:
-        number = _draw(MEMORY + resets)[-1]
-    machine["timer"] = SHORTEST + number % TIMERS
+    place = _timer_place(game.cartridge, resets)
+    numbers = _draw(place + 1 + MEMORY)
+    machine["timer"] = SHORTEST + numbers[place] % TIMERS
     machine["timer_shift"] = SHIFT
+    if game.cartridge.has_memory and resets > 1:
+        machine["extra_ram"] = numbers[place + 1 :] & 0xFF
     return machine
+
+
+def _timer_place(cartridge: Cartridge, resets: int) -> int:
+    """The place of the timer's number; the numbers for the cartridge's memory follow it."""
+    return MEMORY + resets - 1 + filled_bytes(cartridge) * max(resets - 2, 0)
 
 
 def _draw(count: int) -> NDArray[np.uint32]:

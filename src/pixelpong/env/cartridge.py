@@ -28,7 +28,6 @@ from pixelpong.atari.machine import (
     MAX_LINES,
     PADDLE_HIGHEST,
     PADDLE_LOWEST,
-    PADDLE_TURN,
     TOP,
 )
 from pixelpong.atari.registers import *
@@ -206,7 +205,7 @@ def count_equal_rounds(m: Machine, row: Int, t: Int) -> Int:
 @inline
 def turn(m: Machine, paddle: Int, action: Int) -> None:
     """Turn a knob for one frame, according to an action."""
-    turned = m.resistance[paddle] + PADDLE_TURN * (_LOWERS[action] - _RAISES[action])
+    turned = m.resistance[paddle] + m.turn * (_LOWERS[action] - _RAISES[action])
     m.resistance[paddle] = min(max(turned, PADDLE_LOWEST), PADDLE_HIGHEST)
 
 

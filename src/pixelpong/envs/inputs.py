@@ -98,3 +98,17 @@ def read_actions(
         allowed = f"from 0 to {count - 1}"
         raise EnvIndexError(must_be("actions", allowed, numbers.tolist(), advice))
     return numbers
+
+
+def read_continuous(actions: Any, shape: tuple[int, ...] | None) -> NDArray[np.float32]:
+    """Continuous actions: the radius from 0 to 1, the angle and the button."""
+    numbers = np.asarray(actions)
+    if numbers.shape != shape or numbers.dtype.kind != "f":
+        allowed = f"an array of floats, {list(shape or ())}"
+        raise EnvValueError(must_be("actions", allowed, f"{numbers.dtype} {list(numbers.shape)}"))
+    numbers = numbers.astype(np.float32)
+    radius = numbers[:, 0]
+    if not (np.isfinite(numbers).all() and (radius >= 0).all() and (radius <= 1).all()):
+        allowed = "finite numbers, with a radius from 0 to 1"
+        raise EnvIndexError(must_be("actions", allowed, numbers.tolist()))
+    return numbers

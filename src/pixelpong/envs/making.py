@@ -41,6 +41,9 @@ def make_observation_space(options: EnvOptions, rows: int) -> gymnasium.spaces.B
 
 def make_action_space(options: EnvOptions, count: int) -> gymnasium.spaces.Space[Any]:
     """The space of a game's actions, of which there are `count`."""
+    if options.continuous:
+        low, high = np.array([0, -np.pi, 0], np.float32), np.array([1, np.pi, 1], np.float32)
+        return gymnasium.spaces.Box(low, high)
     if options.opponent == SELF:
         return gymnasium.spaces.MultiDiscrete([count] * 2)
     return gymnasium.spaces.Discrete(count)
@@ -61,6 +64,7 @@ def make_rules(options: EnvOptions, moves: NDArray[np.int64]) -> Rules:
         game=options.game,
         fires_first=options.use_fire_reset and not is_duel and FIRE in moves,
         max_noops=options.noop_max,
+        is_continuous=options.continuous,
         tosses_coins=is_ale and sticky > 0,
         wastes_coins=options.coins_name == "ale_env",
         ends_at_lost_life=options.episodic_life,

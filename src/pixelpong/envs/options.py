@@ -57,6 +57,8 @@ class EnvOptions:
     life_loss_info: bool
     reward_clipping: bool
     full_action_space: bool
+    continuous: bool
+    continuous_action_threshold: Share
     img_height: Height
     img_width: Width
     grayscale: bool
@@ -68,6 +70,11 @@ class EnvOptions:
         """Whose coins decide what sticks."""
         is_like_ale = self.max_frameskip is None and self.opponent == BUILTIN
         return self.coins or ("ale" if is_like_ale else "pixelpong")
+
+    @property
+    def has_all_actions(self) -> bool:
+        """Whether all actions of the console can be chosen."""
+        return self.full_action_space or self.continuous
 
     @property
     def most_frames(self) -> int:
@@ -94,8 +101,14 @@ def check_options(options: dict[str, Any], maker: str) -> EnvOptions:
         **{name: _check(name, types[name], options[name], maker) for name in types}
     )
     _check_game(checked)
-    if checked.full_action_space and checked.actions not in (None, "six"):
-        raise EnvError("full_action_space has all actions. Leave out one of the two options.")
+    if checked.has_all_actions and checked.actions not in (None, "six"):
+        name = "continuous" if checked.continuous else "full_action_space"
+        raise EnvError(f"{name} has all actions. Leave out one of the two options.")
+    if checked.continuous and checked.opponent != BUILTIN:
+        raise EnvError("continuous is for a game without an opponent. Leave out one of the two.")
+    if checked.continuous_action_threshold != 0.5 and not checked.continuous:
+        what = "continuous_action_threshold changes only continuous actions"
+        raise EnvError(f"{what}; leave it out, or choose continuous=True.")
     if checked.observation != "atari":
         for name, default in _OF_ATARI.items():
             if getattr(checked, name) != default:
@@ -132,6 +145,8 @@ def _check_game(options: EnvOptions) -> None:
     if options.img_height > facts.rows:
         allowed = f"at most {facts.rows}, the rows of {options.game}"
         raise EnvError(must_be("img_height", allowed, options.img_height))
+    if options.continuous and len(facts.legal_actions) < 18:
+        raise EnvError(f"{options.game} has no continuous actions; leave out continuous.")
     if facts.coin_frames and facts.start_actions and options.repeat_action_probability > 0:
         raise EnvError(
             f"In {options.game}, sticky frames would already change the menu before a game, which "

@@ -18,13 +18,14 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from pixelpong import kernels
+from pixelpong.atari.machine import PADDLE_TURN
 from pixelpong.atari.palette import PALETTES
 from pixelpong.config.protocols import FrameLimit, FrameSkip
-from pixelpong.envs.actions import find_moves
+from pixelpong.envs.actions import find_direction, find_moves
 from pixelpong.envs.batches import Waiting
 from pixelpong.envs.coins import BLOCK, Coins
 from pixelpong.envs.errors import EnvOrderError, EnvValueError
-from pixelpong.envs.inputs import read_actions, read_mask, read_seeds, split_seed
+from pixelpong.envs.inputs import read_actions, read_continuous, read_mask, read_seeds, split_seed
 from pixelpong.envs.making import (
     AUTORESETS,
     make_action_space,
@@ -92,6 +93,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         life_loss_info: a lost life is reported as an end, but the game goes on.
         reward_clipping: limit rewards to −1, 0 and 1.
         full_action_space: use all actions of the console.
+        continuous: actions [N, 3] float32: radius, angle and button. A radius or a button beyond
+            `continuous_action_threshold` counts; a paddle turns in proportion to the radius.
         img_height, img_width, grayscale, stack_num, maxpool: only for ``"atari"``.
 
     Raises:
@@ -132,6 +135,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         life_loss_info: bool = False,
         reward_clipping: bool = True,
         full_action_space: bool = False,
+        continuous: bool = False,
+        continuous_action_threshold: Share = 0.5,
         img_height: Height = 84,
         img_width: Width = 84,
         grayscale: bool = True,
@@ -334,7 +339,14 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
 
     def _order(self, actions: NDArray[Any]) -> None:
         """Write the orders for a step."""
-        numbers = read_actions(actions, self.action_space.shape, len(self.moves), self.game)
+        turns, shape = None, self.action_space.shape
+        numbers: NDArray[np.integer[Any]]
+        if self._options.continuous:
+            floats = read_continuous(actions, shape)
+            turns = (PADDLE_TURN * floats[:, 0].astype(np.float64)).astype(np.int64)
+            numbers = find_direction(floats, self._options.continuous_action_threshold)
+        else:
+            numbers = read_actions(actions, shape, len(self.moves), self.game)
         if not self._is_seeded:
             raise EnvOrderError("No episode is in progress: call reset() before step().")
         if self.autoreset_mode == AutoresetMode.DISABLED and not self.games["is_on"].all():
@@ -347,6 +359,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
             moves[self._received] = self.moves[numbers]
         else:
             np.take(self.moves, numbers, out=moves, mode="clip")
+        if turns is not None:
+            self._moves[self._received if self._waiting else slice(None), 1] = turns
         if self._opponents:
             self._opponents.decide(self._games, self.games["is_on"] != 0)
         self._orders.seeds[:] = -1

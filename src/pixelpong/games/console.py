@@ -44,6 +44,7 @@ class Rules:
     game: str = PONG  # the name of the cartridge
     fires_first: bool = False  # the button is pressed in the first frame of an episode
     max_noops: int = 0  # an episode starts with fewer frames without a press than this
+    is_continuous: bool = False  # whether each action says how far it turns a paddle
     tosses_coins: bool = False  # whether the game's own generator decides what sticks
     wastes_coins: bool = False  # coins of the frames that a game's last step does not play are used
     ends_at_lost_life: bool = False
@@ -114,6 +115,7 @@ def make_console(
         actions_address=actions.ctypes.data,
         moves=aligned_zeros(2, dtype=np.int64),
         lives=aligned_zeros(2, dtype=np.int64),
+        turns=aligned_zeros(2, dtype=np.int64),
         field=field,
     )
 
@@ -137,6 +139,7 @@ def _make_rules(
     record["first_action"] = FIRE if rules.fires_first else 0
     record["max_noops"], record["num_sides"] = rules.max_noops, rules.num_sides
     for name in (
+        "is_continuous",
         "tosses_coins",
         "wastes_coins",
         "ends_at_lost_life",

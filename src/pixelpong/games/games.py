@@ -90,7 +90,7 @@ class Games:
         self.remembered = memory.streams.copy()  # `streams` after the next step
         width = 2 + rules.frame_skips[1]
         self.orders = Orders(
-            moves=np.zeros((size, rules.num_sides), np.int64),
+            moves=np.zeros((size, 2), np.int64),
             seeds=np.zeros(size, np.int64),
             uniforms=np.zeros((size, num_uniforms, rules.num_sides * width)),
             remembered=_as_bytes(self.remembered),

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pixelpong.atari.machine import DRAW_NOTHING, FRAME_DONE
 from pixelpong.env.field import FIELD_SIZE
-from pixelpong.kernels.intrinsics import call_play_frames
+from pixelpong.kernels.intrinsics import call_play_frames, set_turn
 from pixelpong.kernels.records import RULES
 
 # A part of kernels, which is compiled with its callers. Each array argument costs some nanoseconds
@@ -34,6 +34,7 @@ class Console(NamedTuple):
     actions_address: int
     moves: NDArray[np.int64]  # [2], the sides' actions for a step
     lives: NDArray[np.int64]  # [2], the lives before a step, and now
+    turns: NDArray[np.int64]  # [2], how far the held and the new action turn a paddle, in ohm
     field: NDArray[np.uint64]  # [80, 2], the field that the first machine draws
 
 
@@ -49,6 +50,7 @@ def no_console() -> Console:
         actions_address=0,
         moves=np.zeros(2, np.int64),
         lives=np.zeros(2, np.int64),
+        turns=np.zeros(2, np.int64),
         field=np.zeros((FIELD_SIZE, 2), np.uint64),
     )
 
@@ -116,7 +118,11 @@ def play_step(console, game, uniforms):  # type: ignore[no-untyped-def]
             for k in range(rules.state_size):
                 second[k] = first[k]
             machine = console.addresses[1]
-        if rules.ends_at_lost_life:  # so every frame must be looked at
+        if rules.is_continuous:
+            if uniforms[2 + played] >= rules.sticky[0]:
+                console.turns[0] = console.turns[1]
+            set_turn(machine, console.turns[0])
+        if rules.ends_at_lost_life or rules.is_continuous:  # every frame must be looked at
             rest = 1
         else:
             rest -= takes_two and rest > 1

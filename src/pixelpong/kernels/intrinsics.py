@@ -67,6 +67,22 @@ def call_play_frames(  # type: ignore[no-untyped-def]
 
 
 @_intrinsic
+def set_turn(typing_context, machine, turn):  # type: ignore[no-untyped-def]
+    """Set how far a press turns a paddle; the machine's address and the number are int64."""
+
+    def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        number = ir.IntType(32)
+        at = MACHINE.fields["turn"][1]  # type: ignore[index]
+        place = builder.inttoptr(args[0], ir.IntType(8).as_pointer())
+        place = builder.gep(place, [ir.Constant(number, at)])
+        place = builder.bitcast(place, number.as_pointer())
+        builder.store(builder.trunc(args[1], number), place, align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+@_intrinsic
 def call_start_game(typing_context, address, machine):  # type: ignore[no-untyped-def]
     """Call ``start_game``, or only read its results if its address is 0; as `call_play_frames`."""
 

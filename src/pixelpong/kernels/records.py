@@ -68,9 +68,10 @@ CHANCE = np.dtype(
         ("coins", TWISTER),  # decides in every frame whether the held action sticks
         ("console", TWISTER),  # decides the timer at each reset of the console
         ("lives", np.int64),  # the lives after the last step
+        ("turn", np.int64),  # how far the held action turns a paddle in a frame, in ohm
     ]
 )
-"""What a game in an environment has besides `GAME`: its generators, as in ale-py, and its lives."""
+"""What a game in an environment has besides `GAME`: its generators, as in ale-py, and so on."""
 
 RULES = np.dtype(
     [
@@ -96,6 +97,7 @@ RULES = np.dtype(
         ("coin_frames", np.int64),  # frames of a start that take coins
         ("tosses_coins", np.int64),  # 1 if the game's own generator decides what sticks
         ("wastes_coins", np.int64),  # 1 if frames that a game's last step lacks take coins as well
+        ("is_continuous", np.int64),  # 1 if each action says how far it turns a paddle
         ("ends_at_lost_life", np.int64),  # 1 if an episode ends when a life is lost
         ("tells_lost_life", np.int64),  # 1 if a lost life is reported like an end
         ("clips_rewards", np.int64),  # 1 if a reward is at most 1 and at least −1

@@ -47,7 +47,9 @@ class Games(NamedTuple):
 class Orders(NamedTuple):
     """The orders for the next step."""
 
-    moves: NDArray[np.int64]  # [N, sides], console actions; the first may be RESET, LEAVE or SKIP
+    # [N, 2], the console's actions of both sides; the first may be RESET, LEAVE or SKIP. If actions
+    # are continuous, the second says how far the first turns a paddle.
+    moves: NDArray[np.int64]
     seeds: NDArray[np.int64]  # [N], for a RESET; −1: the next episode of the same seed
     uniforms: NDArray[np.float64]  # [N, ·, sides × width], one row per step, see `play_step`
     remembered: NDArray[np.uint8]  # [N or 0, ·], `memories` after these moves
@@ -273,10 +275,11 @@ def _play_one(games, orders, thread, i):  # type: ignore[no-untyped-def]
     """Play a step of a game; returns as `play_step`."""
     console, game, chance = thread.console, games.rows[i], games.chances[i]
     rules, uniforms = console.rules[0], orders.uniforms
-    for side in range(orders.moves.shape[1]):
+    for side in range(rules.num_sides):
         console.moves[side] = orders.moves[i, side]
     copy(games.states[i], console.machines[0])
     console.lives[0] = chance.lives
+    console.turns[0], console.turns[1] = chance.turn, orders.moves[i, 1]
     row, played = uniforms[i, game.steps % uniforms.shape[1]], game.num_frames
     if rules.tosses_coins:
         toss_coins(chance.coins, rules.most_frames, thread.row)
@@ -284,7 +287,7 @@ def _play_one(games, orders, thread, i):  # type: ignore[no-untyped-def]
     num_pictures, which = play_step(console, game, row)
     if rules.tosses_coins:
         chance.coins.used += 2 * (game.num_frames - played)
-    chance.lives = console.lives[1]
+    chance.lives, chance.turn = console.lives[1], console.turns[0]
     return num_pictures, which, game.num_frames - played
 
 

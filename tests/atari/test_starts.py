@@ -1,0 +1,127 @@
+"""A start, played by compiled code: what it depends on, what ALE counts of it, how it fails.
+
+That starts are ALE's in memory and picture is tested in `test_cartridges`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from programs import load_ale
+
+from pixelpong.atari import cartridges
+from pixelpong.atari.cartridge import Select
+from pixelpong.atari.cartridges import cartridge
+from pixelpong.atari.game import Game
+from pixelpong.atari.machine import DRAW_NOTHING, WIDTH
+from pixelpong.atari.starting import reset, start, timers
+from pixelpong.env.lockstep import Lockstep
+from pixelpong.errors import EmulatorError
+from pixelpong.verification import load_game
+
+TIMERS = range(25, 100)
+# What their starts depend on: nothing, the timer, the memory; in the last, only that of the
+# cartridge, and in the one before, the timer's number shows only in the record.
+FEW = {
+    "breakout": "constant",
+    "freeway": "timer",
+    "montezuma_revenge": "timer",
+    "seaquest": "memory",
+    "elevator_action": "memory",
+}
+# SELECT is pressed: once, often, with another first press; frames of a mode; a menu.
+COUNTED = {"pooyan": 1, "name_this_game": 134, "yars_revenge": 7, "berzerk": 20, "double_dunk": 13}
+
+
+def few_and_all(few: list[str]) -> list:
+    """Some games; in the soak all the others."""
+    others = [name for name in cartridges.names() if name not in few]
+    return [*few, *(pytest.param(name, marks=pytest.mark.soak) for name in others)]
+
+
+def memories(game: Game, rng: np.random.Generator, count: int) -> list[bytes]:
+    """Memories before a start: empty, full, random, and those after some play."""
+    found, machine = [bytes(128), b"\xff" * 128, rng.bytes(128)], start(game)
+    legal = np.array(game.cartridge.legal_actions, np.uint8)
+    for _ in range(count):
+        actions = rng.choice(legal, int(rng.integers(20, 900))).tobytes()
+        game.play(machine, actions, DRAW_NOTHING)
+        found.append(machine["ram"].tobytes())
+    return found
+
+
+def start_with(game: Game, timer: int, memory: bytes, extra: bytes) -> tuple[bytes, ...]:
+    """All that the future and the first picture depend on, after a start."""
+    machine = reset(game, 0, memory)
+    machine["timer"], machine["extra_ram"] = timer, np.frombuffer(extra, np.uint8)
+    game.start_game(machine)
+    kept = machine.view(np.uint8)[: game.cartridge.kept_size].tobytes()
+    return kept, *(machine[name].tobytes() for name in ("picture", "frames", "lives"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", few_and_all(list(FEW)))
+def test_a_start_depends_on_what_the_facts_say(name):
+    """Every number that the timer may have, with several memories."""
+    game, rng, starts = load_game(name), np.random.default_rng(8), defaultdict(set)
+    for memory in memories(game, rng, 4):
+        for timer in TIMERS:
+            extra = rng.bytes(128) if game.cartridge.has_memory else bytes(128)
+            starts[timer].add(start_with(game, timer, memory, extra))
+    if len(set().union(*starts.values())) == 1:
+        found = "constant"
+    else:
+        found = "timer" if all(len(each) == 1 for each in starts.values()) else "memory"
+    assert game.cartridge.start == found == FEW.get(name, found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COUNTED)
+def test_some_frames_of_a_start_are_counted_as_ale_counts_them(name):
+    """`Lockstep` compares what it counts; here is what ALE says."""
+    game, ale = load_game(name), load_ale(name)
+    assert start(game)["frames"][0] == COUNTED[name] == ale.getEpisodeFrameNumber()
+    assert not Lockstep(game).found.difference
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["breakout", "elevator_action"])
+def test_the_timers_are_those_of_the_starts(name):
+    game = load_game(name)
+    wanted = [reset(game, number, bytes(128))["timer"][0] for number in range(200)]
+    assert timers(game.cartridge, 200).tolist() == wanted
+    assert timers(game.cartridge, 1).tolist() == wanted[:1]
+    assert set(wanted) <= set(TIMERS)
+
+
+@pytest.mark.slow
+def test_a_game_that_select_never_chooses_is_one_line():
+    impossible = Select(frames=2, until={0x25: 256})
+    game = load_game("flag_capture").with_facts(select=impossible)
+    with pytest.raises(EmulatorError, match=r"failed: no press of SELECT chose .*; start it again"):
+        start(game)
+
+
+@pytest.mark.slow
+def test_a_start_plays_from_any_record_that_was_reset():
+    """Nothing but its snapshot counts, so other code can start games in its own records."""
+    game, rng = load_game("qbert"), np.random.default_rng(9)
+    wanted = start(game, 3, bytes(128))
+    machine, size = reset(game, 3, bytes(128)), game.cartridge.kept_size
+    rubbish = np.frombuffer(rng.bytes(machine.nbytes), machine.dtype).copy()
+    rubbish.view(np.uint8)[:size] = machine.view(np.uint8)[:size]
+    rubbish["shades"] = range(256)
+    game.start_game(rubbish)
+    pixels = game.cartridge.rows * WIDTH
+    assert np.array_equal(rubbish["picture"][0, :pixels], wanted["picture"][0, :pixels])
+    for name in ("frames", "lives", "stop"):
+        assert rubbish[name] == wanted[name]
+    assert rubbish.view(np.uint8)[:size].tobytes() == wanted.view(np.uint8)[:size].tobytes()
+
+
+def test_the_facts_of_a_start_are_known_words():
+    for name in cartridges.names():
+        assert cartridge(name).start in ("constant", "timer", "memory")
+    assert cartridge("berzerk").coin_frames == 20
