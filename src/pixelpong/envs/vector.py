@@ -258,16 +258,15 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
     def recv(self) -> Step:
         """The results of what was sent; with a `batch_size`, of the games that come next."""
         with self._turns.lock:
-            if not self._waiting:
-                if not self._is_sent:
-                    raise EnvOrderError("Nothing was sent: call send() before recv().")
-                results = self._collect()
-                self._is_sent = False
-                return results
-            if not self._waiting.is_enough:
-                self._receive()
-            if not self._waiting.is_enough:
+            is_enough = self._waiting and self._waiting.is_enough
+            if not (is_enough or self._is_sent):
                 raise EnvOrderError("No more results will come: call send() before recv().")
+            if not self._waiting:
+                whole = self._collect()
+                self._is_sent = False
+                return whole
+            if not is_enough:
+                self._receive()
             results: Step = self._waiting.take()
             self._received = results[-1]["env_id"]
             if len(self._final) and not (results[2] | results[3]).any():
@@ -373,6 +372,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
             raise EnvOrderError("The environment is closed; make a new one.")
         if self._options.copy:
             self._observations = self._empty(self.num_envs)
+        self._is_sent = False
         play(self._observations, self._final)
 
     def _collect(self) -> Step:
