@@ -45,6 +45,8 @@ FENCES = {
     "safetensors": ("run/arrays.py",),
     "msgspec": ("schema.py", "faces/page/game.py"),
     "gymnasium": ("envs/",),
+    "pettingzoo": ("envs/two.py",),
+    "stable_baselines3": ("envs/stable_baselines.py",),
     "ray": ("engines/ray/",),
     "matplotlib": ("faces/plots.py",),
     "starlette": ("faces/page/",),

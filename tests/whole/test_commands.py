@@ -88,7 +88,7 @@ ELSEWHERE = {
     "python benchmarks/ladder.py": "half an hour of trainings",
     "python benchmarks/peers.py": "needs the extra [bench]",
     "python benchmarks/plateau.py": "minutes of games of a winning agent",
-    "python benchmarks/same_bytes.py": "compares for minutes; test_same_bytes does that",
+    "python benchmarks/same_bytes.py": "plays all cartridges on both, hours",
     "python benchmarks/throughput.py": "measures, a minute at least",
     "python benchmarks/vector.py": "needs the extra [bench]",
     "python benchmarks/target.py": "a minute of simulation",

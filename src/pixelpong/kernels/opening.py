@@ -32,7 +32,7 @@ _SCALE = 1.0 / 2**32
 
 
 class Starts(NamedTuple):
-    """What a thread needs to start games; `machines` and `is_known` change."""
+    """What a part needs to start games; `machines` and `is_known` change."""
 
     memory: NDArray[np.uint8]  # [128], the console's memory after the cartridge was loaded
     # [K, ·], machines at a start, with K = 1 if all starts are equal; 75 if they depend on the
@@ -52,10 +52,11 @@ def toss_coins(coins, count, row):  # type: ignore[no-untyped-def]
 
 
 @_part
-def start_episode(games, i, seed, thread):  # type: ignore[no-untyped-def]
+def start_episode(games, i, seed, part):  # type: ignore[no-untyped-def]
     """Start an episode of a game: the first one of `seed`, or the next one if it is −1."""
-    console, game, chance = thread.console, games.rows[i], games.chances[i]
-    rules, machine, state = console.rules[0], console.machines[0], games.states[i]
+    console, game, chance = part.console, games.rows[i], games.chances[i]
+    rules, now, machine = console.rules[0], console.now[0], console.machines[0]
+    state = games.states[i]
     if seed >= 0:
         game.seed, game.episode, game.total_frames = seed, 0, rules.loading_frames
         seed_twister(chance.opening, seed)
@@ -63,39 +64,45 @@ def start_episode(games, i, seed, thread):  # type: ignore[no-untyped-def]
         seed_twister(chance.console, SEED)
         chance.console.used += rules.loading_draws
         chance.coins.used += 2 * rules.coin_frames
-        for k in range(len(thread.starts.memory)):
-            state[_RAM + k] = thread.starts.memory[k]
+        for k in range(len(part.starts.memory)):
+            state[_RAM + k] = part.starts.memory[k]
     else:
         game.episode += 1
         if rules.wastes_coins:
             chance.coins.used += 2 * (-game.num_frames % rules.most_frames)
     clear(console, game)
-    _start(console, thread.starts, game, chance, state)
+    _start(console, part.starts, game, chance, state)
     fires = rules.first_action != 0
     count, played = max(use_below(chance.opening, max(rules.max_noops, 1)), fires), 0
     while played < count and not game.fault:
         is_fire = fires and played == 0
-        console.moves[0] = rules.first_action if is_fire else rules.idle
-        console.moves[1] = rules.idle
+        now.moves[0] = rules.first_action if is_fire else rules.idle
+        now.moves[1] = rules.idle
         wanted = 1 if is_fire else min(count - played, MOST_AT_ONCE)
         if rules.tosses_coins:
-            toss_coins(chance.coins, wanted, thread.row)
+            toss_coins(chance.coins, wanted, part.row)
         else:
-            thread.row[:] = 1.0  # nothing sticks
-        hold(rules, game, console.moves, thread.row, wanted, console.actions)
+            part.row[:] = 1.0  # nothing sticks
+        hold(rules, game, now.moves, part.row, wanted, console.actions)
         draws = rules.draws if played + wanted == count else np.int64(DRAW_NOTHING)
         done = emulate(
-            rules, game, console.lives, console.addresses[0], console.actions_address, wanted, draws
+            rules,
+            game,
+            console.now[0],
+            console.addresses[0],
+            console.actions_address,
+            wanted,
+            draws,
         )
         chance.coins.used += 2 * done
         played += done
         if game.is_over:  # then another game starts
-            save(machine, state)
-            _start(console, thread.starts, game, chance, state)
-    chance.lives = console.lives[1]
+            save(machine, state, rules.state_size)
+            _start(console, part.starts, game, chance, state)
+    chance.lives = now.lives[1]
     game.reward = game.points[0] = game.points[1] = 0
     game.may_end |= rules.max_frames <= rules.most_frames
-    save(machine, state)
+    save(machine, state, rules.state_size)
 
 
 @_part
@@ -117,7 +124,7 @@ def _start(console, starts, game, chance, state):  # type: ignore[no-untyped-def
         machine[_TIMER] = SHORTEST + number
         for k in range(rules.filled_bytes):
             machine[_EXTRA_RAM + k] = use(chance.console) & 0xFF
-    stop, frames, _, game.is_over, game.may_end, console.lives[1] = call_start_game(
+    stop, frames, _, game.is_over, game.may_end, console.now[0].lives[1] = call_start_game(
         function, address
     )
     if stop != FRAME_DONE:

@@ -324,7 +324,7 @@ def _make_play(decide: Any, forget: Any, up: int) -> Any:
             # 3. Play, and record the reward.
             if row[0] <= 1:
                 for side in range(len(networks)):
-                    console.moves[side] = idle | ACTIONS[stream.last_actions[side]]
+                    console.now[0].moves[side] = idle | ACTIONS[stream.last_actions[side]]
                 play_step(console, game, row)
                 stream.is_new = 1
                 for side in range(len(networks)):
@@ -334,7 +334,7 @@ def _make_play(decide: Any, forget: Any, up: int) -> Any:
                 _count(stream, records[learner].steps[t - 1], up)
             # 4. Leave the console to the next stream.
             if index == length - 1:
-                save(machine, stream.console)
+                save(machine, stream.console, len(stream.console))
             if game.is_on == 0 or game.fault:
                 return t
         return t
