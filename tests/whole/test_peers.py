@@ -29,7 +29,7 @@ pytestmark = [
 
 SHORTER = {
     "total_timesteps=1_000_000": "total_timesteps=1024",
-    "TOTAL_TIMESTEPS = 5, 0.99, 2_000_000": "TOTAL_TIMESTEPS = 5, 0.99, 40_000",
+    "TOTAL_TIMESTEPS = 128, 0.99, 0.95, 2_000_000": "TOTAL_TIMESTEPS = 128, 0.99, 0.95, 4096",
     "while not is_over:": "for _ in range(300):",
     "import gym\n": "import gymnasium as gym\n",
     f'make_vec_env("{OURS}", seed=0)':
