@@ -12,7 +12,7 @@ import contextlib
 import io
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -25,9 +25,10 @@ from pixelpong.atari import cartridges
 from pixelpong.config import OPTIONS, Option
 from pixelpong.config.presets import load_preset, preset_names
 from pixelpong.config.protocols import PROTOCOLS
+from pixelpong.errors import number_of
 from pixelpong.faces import cli
 
-RECORD = Path(__file__).parents[2] / "benchmarks" / "games.json"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 def describe_options() -> str:
@@ -91,16 +92,32 @@ def describe_commands() -> str:
 
 def describe_games() -> str:
     """A table of the cartridges: what was compared with ALE, and what is not covered."""
-    found = json.loads(RECORD.read_text("utf-8"))["games"]
+    found = _load("games")["games"]
     rows = [
-        (f"`{name}`", line.get("scheme", "–"), *_describe_game(line, found.get(name)))
+        (f"`{name}`", line.get("scheme", "–"), *_describe_rules(line),
+         *_describe_comparison(line, found.get(name)))
         for name, line in cartridges.facts().items()
-    ]
-    head = ("Game", "Banks", "Starts", "Frames", "Pictures", "Different ones", "Poked", "Result")
+    ]  # fmt: skip
+    head = (
+        "Game", "Banks", "Actions", "Lives", "Points and end", "Starts", "Frames", "Pictures",
+        "Different ones", "Poked", "Memory and pictures",
+    )  # fmt: skip
     return _table(head, rows) + "\n"
 
 
-def _describe_game(line: dict[str, Any], found: dict[str, Any] | None) -> tuple[str, ...]:
+def _describe_rules(line: dict[str, Any]) -> tuple[str, ...]:
+    """How many actions a game uses, its lives, and whether its points are covered."""
+    if "not_covered" in line:
+        return "–", "–", "–"
+    actions = str(len(line.get("actions", range(18))))
+    if "scoring" not in line:
+        return actions, "–", f"not covered: {line['not_scored']}"
+    lives = line["scoring"].get("lives", "")
+    has_lives = f"always {lives}" if lives.isdecimal() else "yes" if lives else "none"
+    return actions, has_lives, "covered"
+
+
+def _describe_comparison(line: dict[str, Any], found: dict[str, Any] | None) -> tuple[str, ...]:
     reason = line.get("not_covered", "")
     if found is None:
         return "–", "–", "–", "–", "–", f"not covered: {reason}"
@@ -111,9 +128,49 @@ def _describe_game(line: dict[str, Any], found: dict[str, Any] | None) -> tuple[
     return (
         *counts,
         f"{found.get('wrong_pictures', 0):,}",
-        f"{poked.get('frames', 0):,}, switched on again {ended} times",
+        f"{poked.get('frames', 0):,}, switched on again {number_of(ended, 'time')}",
         result,
     )
+
+
+def describe_speeds() -> str:
+    """A table of the games and sizes that `benchmarks/vector.py` has measured."""
+    record = _load("vector")
+    games = {f"`{name}`": row for name, row in record.get("games", {}).items()}
+    sizes = {f"`pong`, {size} at once": row for size, row in record.get("sizes", {}).items()}
+    rows = [(name, *_describe_speed(row)) for name, row in (games | sizes).items()]
+    others = ("AtariVectorEnv", "EnvPool")
+    ratios = (f"÷ `{name}`" for name in others)
+    head = ("Steps per second", "`make_vec`", *(f"`{name}`" for name in others), *ratios)
+    return _table(head, rows) + "\n"
+
+
+def _describe_speed(row: dict[str, Any]) -> Iterator[str]:
+    for name in ("make_vec", "AtariVectorEnv", "EnvPool"):
+        yield f"{round(row[name], -2):,}"
+    for name in ("AtariVectorEnv", "EnvPool"):
+        yield f"{row[f'over_{name}'][0]:.1f}"
+
+
+def describe_breakout() -> str:
+    """A table of ten points of the curve of `examples/ppo_torch.py` on Breakout."""
+    curve = _load("ppo_breakout").get("curve", [])
+    rows = [
+        (
+            f"{row['steps'] / 1e6:.2f} M",
+            f"{row['seconds'] / 60:.0f}",
+            f"{row['mean_return_100']:.1f}",
+        )
+        for row in curve[:: -max(-(-len(curve) // 10), 1)][::-1]
+    ]
+    return _table(("Steps", "Minutes", "Mean return of 100 games"), rows) + "\n"
+
+
+def _load(name: str) -> dict[str, Any]:
+    """A record, or nothing if it was not made yet."""
+    path = BENCHMARKS / f"{name}.json"
+    record: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    return record
 
 
 def _spell(value: Any) -> str:
@@ -150,6 +207,8 @@ DIRECTIVES = {
     "protocols": describe_protocols,
     "commands": describe_commands,
     "games": describe_games,
+    "speeds": describe_speeds,
+    "breakout": describe_breakout,
 }
 
 

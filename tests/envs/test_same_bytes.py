@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from ale_py.vector_env import AtariVectorEnv
 from atari_vector import SideBySide, choose_actions, compare, draw_options
+from promises import promise
 
 import pixelpong
 from pixelpong.atari.cartridges import facts, scored_names
+
+pytestmark = promise("the bytes of ale-py")
 
 FEW = ("pong", "breakout", "seaquest")
 """A paddle, a paddle with lives, and a game whose starts depend on the game before."""

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.atari.cartridges import cartridge
+from pixelpong.atari.machine import PADDLE_TURN
 from pixelpong.env.cartridge import SERVE
+from pixelpong.envs.inputs import read_actions, read_continuous
 from pixelpong.games.console import PONG
 from pixelpong.items import BUILTIN, DOWN, STAY, UP
 
@@ -30,13 +32,51 @@ _BY_DIRECTION = np.array(
 )
 
 
-def find_moves(options: EnvOptions) -> NDArray[np.int64]:
-    """The console's action for each index that an environment accepts."""
-    if options.game == PONG:
+class ActionReader:
+    """Reads the actions that a program gives to an environment, as the console's.
+
+    Attributes:
+        tables: the console's action for each game and index: [N, actions], or [1, actions] if all
+            games are the same.
+        count: number of actions that can be chosen.
+    """
+
+    def __init__(self, options: EnvOptions) -> None:
+        """Make it for an environment with these options."""
+        games = options.games or (options.game,)
+        self.tables = np.array([_find_moves(options, game) for game in games])
+        self.count = self.tables.shape[1]
+        self._is_continuous, self._is_pong = options.continuous, options.game == PONG
+        self._threshold = options.continuous_action_threshold
+
+    def read(self, actions: Any, shape: Any, rows: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+        """The moves, [B] or [B, 2], of the games with these numbers, see `Orders.moves`.
+
+        Raises:
+            EnvError: the actions, which need this shape, are not actions.
+        """
+        if self._is_continuous:
+            floats = read_continuous(actions, shape)
+            turns = (PADDLE_TURN * floats[:, 0].astype(np.float64)).astype(np.int64)
+            numbers = find_direction(floats, self._threshold)
+            return np.stack([self._look_up(numbers, rows), turns], axis=1)
+        return self._look_up(read_actions(actions, shape, self.count, is_pong=self._is_pong), rows)
+
+    def _look_up(
+        self, numbers: NDArray[np.integer[Any]], rows: NDArray[np.integer[Any]]
+    ) -> NDArray[np.int64]:
+        moves: NDArray[np.int64]
+        moves = self.tables[0][numbers] if len(self.tables) == 1 else self.tables[rows, numbers]
+        return moves
+
+
+def _find_moves(options: EnvOptions, game: str) -> NDArray[np.int64]:
+    """The console's action for each index that a game accepts."""
+    if game == PONG:
         numbers = SOLO_ACTIONS if options.opponent == BUILTIN else DUEL_ACTIONS
         chosen = ALL_ACTIONS if options.has_all_actions else ACTION_SETS[options.actions or "six"]
         return np.array([numbers[k] for k in chosen])
-    facts = cartridge(options.game)
+    facts = cartridge(game)
     return np.array(facts.legal_actions if options.has_all_actions else facts.actions)
 
 

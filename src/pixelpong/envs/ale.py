@@ -15,6 +15,7 @@ from pixelpong.atari.cartridges import cartridge
 from pixelpong.atari.machine import STATE, WIDTH
 from pixelpong.atari.palette import PALETTES
 from pixelpong.errors import ConfigError
+from pixelpong.games.console import PONG
 from pixelpong.games.pictures import View
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Ale:
 
     def __init__(self, envs: VectorEnv) -> None:
         """Read the first of these games."""
-        self._envs, self._facts = envs, cartridge(envs.game)
+        self._envs, self._facts = envs, cartridge(envs.game or PONG)
         grey = View("atari", rows=self._facts.rows, palette=self._facts.palette)
         self._greys, self._colours = grey.levels[0], PALETTES[self._facts.palette]
 

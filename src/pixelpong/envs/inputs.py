@@ -16,7 +16,6 @@ from pixelpong.envs.errors import (
     EnvValueError,
 )
 from pixelpong.errors import did_you_mean, must_be, unknown
-from pixelpong.games.console import PONG
 
 
 def read_seed(seed: Any) -> int:
@@ -83,7 +82,7 @@ def read_mask(options: Any, size: int, *, is_first: bool) -> NDArray[np.bool_]:
 
 
 def read_actions(
-    actions: Any, shape: tuple[int, ...] | None, count: int, game: str
+    actions: Any, shape: tuple[int, ...] | None, count: int, *, is_pong: bool
 ) -> NDArray[np.integer[Any]]:
     """The actions as an array of valid indices, below `count`."""
     numbers = np.asarray(actions)
@@ -93,7 +92,7 @@ def read_actions(
         allowed = f"an array of whole numbers, {list(shape or ())}"
         raise EnvValueError(must_be("actions", allowed, f"{numbers.dtype} {list(numbers.shape)}"))
     if numbers.size and not 0 <= numbers.min() <= numbers.max() < count:
-        is_agents = game == PONG and count < 6 and 0 <= numbers.min() <= numbers.max() < 6
+        is_agents = is_pong and count < 6 and 0 <= numbers.min() <= numbers.max() < 6
         advice = "pixelpong's agents need actions='six'" if is_agents else ""
         allowed = f"from 0 to {count - 1}"
         raise EnvIndexError(must_be("actions", allowed, numbers.tolist(), advice))

@@ -49,8 +49,8 @@ def make_action_space(options: EnvOptions, count: int) -> gymnasium.spaces.Space
     return gymnasium.spaces.Discrete(count)
 
 
-def make_rules(options: EnvOptions, moves: NDArray[np.int64]) -> Rules:
-    """The rules of the games, with the console's action for each index."""
+def make_rules(options: EnvOptions, game: str, moves: NDArray[np.int64]) -> Rules:
+    """The rules of a game, with the console's action for each index."""
     sticky, is_duel = options.repeat_action_probability, options.opponent != BUILTIN
     is_ale = options.coins_name != "pixelpong"
     if is_ale:  # it keeps the probability in single precision
@@ -61,7 +61,7 @@ def make_rules(options: EnvOptions, moves: NDArray[np.int64]) -> Rules:
         sticky=(sticky, sticky),
         num_sides=1 + is_duel,
         mode=MODE if is_duel else 0,
-        game=options.game,
+        game=game,
         fires_first=options.use_fire_reset and not is_duel and FIRE in moves,
         max_noops=options.noop_max,
         is_continuous=options.continuous,
@@ -75,7 +75,7 @@ def make_rules(options: EnvOptions, moves: NDArray[np.int64]) -> Rules:
 
 def make_view(options: EnvOptions) -> View:
     """What is observed of the games, and what of them is kept."""
-    facts = cartridge(options.game)
+    rows = max(cartridge(game).rows for game in options.all_games)
     keeps_frames = options.observation == "frame" or options.render_mode is not None
     has_opponents = options.opponent not in (BUILTIN, SELF)
     return View(
@@ -86,6 +86,5 @@ def make_view(options: EnvOptions) -> View:
         channels=1 if options.grayscale else 3,
         stack=options.stack_num,
         takes_two=options.observation == "atari" and options.maxpool,
-        rows=facts.rows,
-        palette=facts.palette,
+        rows=rows,
     )

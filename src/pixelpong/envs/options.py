@@ -38,6 +38,7 @@ class EnvOptions:
     num_envs: Number
     observation: Observation
     game: str
+    games: tuple[str, ...]
     actions: Actions | None
     opponent: str
     coins: CoinsName | None
@@ -64,6 +65,11 @@ class EnvOptions:
     grayscale: bool
     stack_num: Stack
     maxpool: bool
+
+    @property
+    def all_games(self) -> tuple[str, ...]:
+        """The game of each environment, [N]."""
+        return self.games or (self.game,) * self.num_envs
 
     @property
     def coins_name(self) -> CoinsName:
@@ -97,10 +103,14 @@ def check_options(options: dict[str, Any], maker: str) -> EnvOptions:
     `maker` is the name of the called function.
     """
     types = get_type_hints(EnvOptions, include_extras=True)
-    checked = EnvOptions(
-        **{name: _check(name, types[name], options[name], maker) for name in types}
-    )
-    _check_game(checked)
+    games = _read_games(types.pop("games") and options["games"], maker)
+    alone = {name: _check(name, types[name], options[name], maker) for name in types}
+    if games:
+        alone |= {"game": games[0], "num_envs": _count(games, alone)}
+    checked = EnvOptions(**alone, games=games)
+    for game in dict.fromkeys(checked.all_games):
+        _check_game(checked, game)
+    _check_together(checked)
     if checked.has_all_actions and checked.actions not in (None, "six"):
         name = "continuous" if checked.continuous else "full_action_space"
         raise EnvError(f"{name} has all actions. Leave out one of the two options.")
@@ -137,31 +147,61 @@ def _check(name: str, type_: Any, value: Any, maker: str) -> Any:
         raise EnvError(str(error)) from error
 
 
-def _check_game(options: EnvOptions) -> None:
+def _read_games(games: Any, maker: str) -> tuple[str, ...]:
+    if isinstance(games, str) or not all(isinstance(game, str) for game in games):
+        raise EnvError(f"{maker}: {must_be('games', 'a list of names', repr(games))}")
+    return tuple(games)
+
+
+def _count(games: tuple[str, ...], options: dict[str, Any]) -> int:
+    """The number of environments, which is that of the games."""
+    if options["num_envs"] not in (1, len(games)):
+        allowed = f"{len(games)}, the number of games, or left out"
+        raise EnvError(must_be("num_envs", allowed, options["num_envs"]))
+    if options["game"] != PONG:
+        raise EnvError("games names all games. Leave out game.")
+    return len(games)
+
+
+def _check_together(options: EnvOptions) -> None:
+    """Refuse games whose actions or pictures are too different for one environment."""
+    all_facts = [cartridge(game) for game in dict.fromkeys(options.all_games)]
+    sets = {f.legal_actions if options.has_all_actions else f.actions for f in all_facts}
+    if len(set(map(len, sets))) > 1:
+        raise EnvError(
+            "The games have different numbers of actions; choose full_action_space=True, and leave "
+            "out games that do not have all eighteen."
+        )
+    if options.observation != "atari" and len({facts.rows for facts in all_facts}) > 1:
+        what = "The games have pictures of different sizes"
+        raise EnvError(f"{what}; choose the observation 'atari'.")
+
+
+def _check_game(options: EnvOptions, game: str) -> None:
     """Refuse a game that cannot be played, and what belongs to Pong alone in another game."""
-    facts = cartridge(options.game)  # raises an EmulatorError if there is no such game
+    facts = cartridge(game)  # raises an EmulatorError if there is no such game
     if facts.scoring is None:
-        raise EnvError(f"{options.game} has no points yet; choose another game.")
+        raise EnvError(f"{game} has no points yet; choose another game.")
     if options.img_height > facts.rows:
-        allowed = f"at most {facts.rows}, the rows of {options.game}"
+        allowed = f"at most {facts.rows}, the rows of {game}"
         raise EnvError(must_be("img_height", allowed, options.img_height))
     if options.continuous and len(facts.legal_actions) < 18:
-        raise EnvError(f"{options.game} has no continuous actions; leave out continuous.")
+        raise EnvError(f"{game} has no continuous actions; leave out continuous.")
     if facts.coin_frames and facts.start_actions and options.repeat_action_probability > 0:
         raise EnvError(
-            f"In {options.game}, sticky frames would already change the menu before a game, which "
+            f"In {game}, sticky frames would already change the menu before a game, which "
             "is not covered; leave out repeat_action_probability."
         )
-    if options.game == PONG:
+    if game == PONG:
         return
     of_pong = {"opponent": BUILTIN, "actions": None}
     for name, default in of_pong.items():
         if getattr(options, name) != default:
-            raise EnvError(f"{name} is for Pong alone; leave it out for {options.game}.")
+            raise EnvError(f"{name} is for Pong alone; leave it out for {game}.")
     if options.observation in ("pixels", "field"):
         raise EnvError(
             f"The observation {options.observation!r} is for Pong alone; "
-            f"use 'atari' or 'frame' for {options.game}."
+            f"use 'atari' or 'frame' for {game}."
         )
 
 

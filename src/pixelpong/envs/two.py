@@ -49,7 +49,8 @@ class TwoPlayerEnv(ParallelEnv):
         self._envs = envs = _OneGame(observation=observation, **options)
         self.metadata = envs.metadata | {"name": "pixelpong_v0"}
         self.render_mode = envs.render_mode
-        actions = (gymnasium.spaces.Discrete(len(envs.moves)) for _ in self.possible_agents)
+        counts: Any = envs.single_action_space
+        actions = map(gymnasium.spaces.Discrete, counts.nvec.tolist())
         self.action_spaces = dict(zip(self.possible_agents, actions, strict=True))
         self.action_space = self.action_spaces.__getitem__
         space = envs.single_observation_space

@@ -8,7 +8,7 @@ from the state. Once the round has started, it is played to its end, if necessar
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal
 
 import gymnasium
@@ -18,14 +18,14 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from pixelpong import kernels
-from pixelpong.atari.machine import PADDLE_TURN
+from pixelpong.atari.cartridges import cartridge
 from pixelpong.atari.palette import PALETTES
 from pixelpong.config.protocols import FrameLimit, FrameSkip
-from pixelpong.envs.actions import find_direction, find_moves
+from pixelpong.envs.actions import ActionReader
 from pixelpong.envs.batches import Waiting
 from pixelpong.envs.coins import BLOCK, Coins
-from pixelpong.envs.errors import EnvOrderError, EnvValueError
-from pixelpong.envs.inputs import read_actions, read_continuous, read_mask, read_seeds, split_seed
+from pixelpong.envs.errors import EnvError, EnvOrderError, EnvValueError
+from pixelpong.envs.inputs import read_mask, read_seeds, split_seed
 from pixelpong.envs.making import (
     AUTORESETS,
     make_action_space,
@@ -70,6 +70,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
             grey frames, reduced in size; or ``"frame"``, and for Pong alone ``"pixels"`` or
             ``"field"``, as in `pixelpong.make_env`.
         game: the cartridge, by ale-py's name, such as ``"ms_pacman"``.
+        games: instead of `num_envs` and `game`, the game of each environment.
         actions, opponent: for Pong alone, as in `pixelpong.make_env`. With the opponent ``"self"``,
             actions [N, 2] play the right and the left side.
         coins: what decides which frames are sticky. ``"ale"``: ale-py's generator, the default.
@@ -116,6 +117,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         observation: Observation = "atari",
         *,
         game: str = PONG,
+        games: Sequence[str] = (),
         actions: Actions | None = None,
         opponent: str = BUILTIN,
         coins: CoinsName | None = None,
@@ -149,13 +151,13 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
             raise unknown_option(name, self.maker)
         self._options = options = check_options(given, self.maker)
         self.num_envs, self.observation = options.num_envs, options.observation
-        self.game = options.game
+        self.game = None if options.games else options.game
         self.autoreset_mode = AutoresetMode(options.autoreset_mode)
         self.render_mode = options.render_mode
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": 60 / options.most_frames}
         self.metadata["autoreset_mode"] = self.autoreset_mode
         self._opponents = Opponents(options.opponent, options.num_envs)
-        self.moves = find_moves(options)  # the console's action for each index
+        self._actions = ActionReader(options)
         self._view = make_view(options)
         self._make_spaces()
         self._make_games()
@@ -163,7 +165,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
     def _make_spaces(self) -> None:
         options = self._options
         self.single_observation_space = make_observation_space(options, self._view.rows)
-        self.single_action_space = make_action_space(options, len(self.moves))
+        self.single_action_space = make_action_space(options, self._actions.count)
         size = options.batch_size or options.num_envs
         self.observation_space = batch_space(self.single_observation_space, size)
         self.action_space = batch_space(self.single_action_space, size)
@@ -171,9 +173,10 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
     def _make_games(self) -> None:
         """Make the games and the arrays of their next orders."""
         options, size, mode = self._options, self.num_envs, self.autoreset_mode
+        tables = np.broadcast_to(self._actions.tables, (size, self._actions.count))
         self._games = games = Games(
             size,
-            make_rules(options, self.moves),
+            [make_rules(options, *it) for it in zip(options.all_games, tables, strict=True)],
             self._view,
             workers=Workers(options.num_threads or count_cores(), options.thread_affinity_offset),
             num_uniforms=BLOCK if options.coins_name == "pixelpong" else 1,
@@ -276,6 +279,10 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
             self._is_sent = False
             self._waiting.add(self._sent, self._collect())
 
+    def xla(self) -> Any:
+        """Refuse; ale-py's environment has functions for JAX here."""
+        raise EnvError("There are no functions for JAX: use step(), or send() and recv().")
+
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """The newest frames, [rows, 160, 3] uint8 each, if ``render_mode`` is ``"rgb_array"``.
 
@@ -283,11 +290,11 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         """
         with self._turns.lock:
             self._turns.settle()
-            return (
-                tuple(PALETTES[self._view.palette][self._games.frames])
-                if self.render_mode
-                else None
-            )
+            if not self.render_mode:
+                return None
+            facts = map(cartridge, self._options.all_games)
+            frames = zip(facts, self._games.frames, strict=True)
+            return tuple(PALETTES[it.palette][frame[: it.rows]] for it, frame in frames)
 
     def clone_state(self) -> State:
         """The state on which the future of all games depends, for `restore_state`.
@@ -341,28 +348,20 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
 
     def _order(self, actions: NDArray[Any]) -> None:
         """Write the orders for a step."""
-        turns, shape = None, self.action_space.shape
-        numbers: NDArray[np.integer[Any]]
-        if self._options.continuous:
-            floats = read_continuous(actions, shape)
-            turns = (PADDLE_TURN * floats[:, 0].astype(np.float64)).astype(np.int64)
-            numbers = find_direction(floats, self._options.continuous_action_threshold)
-        else:
-            numbers = read_actions(actions, shape, len(self.moves), self.game)
+        moves = self._actions.read(actions, self.action_space.shape, self._received)
         if not self._is_seeded:
             raise EnvOrderError("No episode is in progress: call reset() before step().")
         if self.autoreset_mode == AutoresetMode.DISABLED and not self.games["is_on"].all():
             raise EnvOrderError("An episode has ended: call reset() before step().")
         if self._coins:
             self._coins.draw()
-        moves = self._moves if numbers.ndim > 1 else self._moves[:, 0]
         if self._waiting:
-            moves[:] = kernels.SKIP
-            moves[self._received] = self.moves[numbers]
+            self._moves[:, 0] = kernels.SKIP
+            self._moves[self._received, : moves.ndim] = moves.reshape(len(moves), -1)
+        elif moves.ndim == 1:
+            self._moves[:, 0] = moves
         else:
-            np.take(self.moves, numbers, out=moves, mode="clip")
-        if turns is not None:
-            self._moves[self._received if self._waiting else slice(None), 1] = turns
+            self._moves[:] = moves
         if self._opponents:
             self._opponents.decide(self._games, self.games["is_on"] != 0)
         self._orders.seeds[:] = -1

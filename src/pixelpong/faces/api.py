@@ -327,6 +327,7 @@ def verify(
 
 def _verify_game(name: str, seed: int) -> Result:
     """Compare any game with ALE."""
+    from pixelpong.atari.cartridges import scored_names
     from pixelpong.verification import compare_game
 
     comparison = compare_game(name, seed, tell)
@@ -335,7 +336,8 @@ def _verify_game(name: str, seed: int) -> Result:
     if difference:
         result = f"DIFFERENT from ALE: {difference}"
     else:
-        result = f"memory and {number_of(comparison.pictures, 'picture')} as on ALE"
+        score = ", rewards, lives, ends" if name in scored_names() else ""
+        result = f"memory{score} and {number_of(comparison.pictures, 'picture')} as on ALE"
     facts = {"is_equal": not difference, "game": name, **dataclasses.asdict(comparison)}
     text = f"{frames} of {name} from {starts}: {result}"
     return Result(facts, text, exit_code=1 if difference else 0)

@@ -7,7 +7,7 @@ neither on the number of games nor on the number of threads.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,23 +16,17 @@ from numpy.typing import NDArray
 from pixelpong import kernels
 from pixelpong.atari.game import not_covered
 from pixelpong.atari.machine import WIDTH
-from pixelpong.atari.palette import PALETTES
 from pixelpong.env.field import FIELD_SIZE
-from pixelpong.env.preprocess import IS_ACTIVE
-from pixelpong.games.console import Rules, load_any, make_console, make_start, make_starts
+from pixelpong.games.console import Rules, load_any
 from pixelpong.games.memory import Memory, State
-from pixelpong.games.pictures import View, make_shrinking
+from pixelpong.games.parts import make_parts
+from pixelpong.games.pictures import View
 from pixelpong.games.turns import ONE_THREAD, Play, Turns, Workers
 from pixelpong.kernels import stepping
-from pixelpong.kernels.opening import MOST_AT_ONCE
 from pixelpong.kernels.stepping import (
-    AtariView,
-    FieldView,
-    FrameView,
-    NoView,
     Orders,
+    Part,
     Results,
-    Thread,
 )
 
 
@@ -51,7 +45,7 @@ class Games:
     def __init__(
         self,
         size: int,
-        rules: Rules,
+        rules: Rules | Sequence[Rules],
         view: View,
         *,
         workers: Workers = ONE_THREAD,
@@ -64,8 +58,9 @@ class Games:
 
         Args:
             size: N.
-            rules: the rules of all games.
-            view: the observation of all games.
+            rules: the rules of all games; or of each, which differ only in what follows from the
+                cartridge.
+            view: the observation of all games, with the most rows of any of their pictures.
             workers: the threads that play, at most one per game.
             num_uniforms: number of steps per game for which `orders` can hold random numbers.
             autoresets: when the next episode starts after one has ended: `kernels.NEVER` without a
@@ -74,13 +69,15 @@ class Games:
             has_opponents: whether networks, which have a memory, play the left side.
         """
         self._step = kernels.STEPS[view.observation]
-        game = load_any(rules.game)  # kept, because its code must stay in memory
-        self._game, start = game, _make_start(rules, view)
+        each = (rules,) * size if isinstance(rules, Rules) else tuple(rules)
+        # Kept, because their code must stay in memory.
+        self._cartridges = [load_any(name) for name in dict.fromkeys(it.game for it in each)]
+        common = each[0]
         self._memory = memory = Memory(
             size,
-            game.cartridge.kept_size,
+            max(game.cartridge.kept_size for game in self._cartridges),
             view,
-            rules.max_frames,
+            common.max_frames,
             rules_hash,
             has_opponents=has_opponents,
         )
@@ -88,22 +85,20 @@ class Games:
         self.frames, self.streams = memory.frames, memory.streams
         self._faults = memory.games["fault"]
         self.remembered = memory.streams.copy()  # `streams` after the next step
-        width = 2 + rules.frame_skips[1]
+        width = 2 + common.frame_skips[1]
         self.orders = Orders(
             moves=np.zeros((size, 2), np.int64),
             seeds=np.zeros(size, np.int64),
-            uniforms=np.zeros((size, num_uniforms, rules.num_sides * width)),
+            uniforms=np.zeros((size, num_uniforms, common.num_sides * width)),
             remembered=_as_bytes(self.remembered),
         )
         self._games = stepping.Games(
             memory.games, memory.chances, memory.states, _as_bytes(memory.streams), memory.frames
         )
         count = min(workers.num_threads, size)
-        self._threads = [
-            _make_thread(memory, rules, view, start, share, count, autoresets=autoresets)
-            for share in range(count)
-        ]
-        self.turns = Turns(workers._replace(num_threads=count), memory)
+        self._parts = make_parts(memory, each, view, count, autoresets=autoresets)
+        num_parts = sum(map(len, self._parts))
+        self.turns = Turns(workers._replace(num_threads=count), memory, num_parts)
         shapes = {"atari": memory.stacks.shape[1:], "frame": (view.rows, 3 * WIDTH)}
         self._shape = shapes.get(view.observation, (FIELD_SIZE, FIELD_SIZE))  # in kernels
 
@@ -148,7 +143,7 @@ class Games:
         # Not a method: a waiting thread holds a reference to its last round, and these games must
         # remain collectable.
         return functools.partial(
-            _play_share, self._step, self._games, self.orders, self._threads, self._results
+            _play_share, self._step, self._games, self.orders, self._parts, self._results
         )
 
     def clone(self) -> State:
@@ -169,88 +164,15 @@ def _as_bytes(records: NDArray[np.void]) -> NDArray[np.uint8]:
     return records.view(np.uint8).reshape(len(records), records.itemsize)
 
 
-def _make_start(rules: Rules, view: View) -> NDArray[np.void]:
-    """A machine from which games start, [1] its record, set to draw what the view needs."""
-    machine = make_start(rules)
-    if view.has_levels:
-        machine["shades"] = view.levels
-        machine["picture"] = view.levels[0][machine["picture"]]
-    return machine
-
-
-def _make_thread(
-    memory: Memory,
-    rules: Rules,
-    view: View,
-    start: NDArray[np.void],
-    share: int,
-    num_shares: int,
-    *,
-    autoresets: int,
-) -> Thread:
-    """Make the data that a thread needs to play its share of the games."""
-    size, at = len(memory.games), start.dtype.fields["picture"][1]  # type: ignore[index]
-    console = make_console(
-        rules, has_pictures=view.has_pictures, takes_two=view.takes_two, start=start
-    )
-    first, second = (
-        machine[at : at + view.rows * WIDTH].reshape(view.rows, WIDTH)
-        for machine in console.machines
-    )
-    observed: Any = NoView()
-    if view.observation == "atari":
-        observed = _make_atari(memory, view, (first, second))
-    elif view.observation == "frame":
-        palette = PALETTES[view.palette]
-        observed = FrameView(memory.frames, memory.frames.view(np.uint64), palette)
-    elif view.observation != "nothing":
-        pictures = (first, second) if view.has_pictures else (first[:0], second[:0])
-        observed = FieldView(memory.fields, console.field, IS_ACTIVE, pictures)
-    num_frames = max(rules.frame_skips[1], MOST_AT_ONCE)
-    return Thread(
-        console,
-        make_starts(rules, start),
-        row=np.zeros(rules.num_sides * (2 + num_frames)),
-        share=share,
-        first=size * share // num_shares,
-        last=size * (share + 1) // num_shares,
-        autoresets=autoresets,
-        pictures=(first, second),
-        observed=observed,
-    )
-
-
-def _make_atari(
-    memory: Memory, view: View, pictures: tuple[NDArray[np.uint8], NDArray[np.uint8]]
-) -> AtariView:
-    """Make the arrays for the observation "atari"."""
-    shrinking = make_shrinking(view.height, view.width, view.rows)
-    first, second = (picture[None] for picture in pictures)
-    levels = view.levels[:0]
-    if not view.has_levels:
-        levels = view.levels
-        shape = view.channels, view.rows, WIDTH
-        first, second = (kernels.aligned_zeros(*shape, dtype=np.uint8) for _ in range(2))
-    return AtariView(
-        pictures,
-        memory.stacks,
-        memory.kept,
-        levels,
-        planes=(first, second),
-        shrink=shrinking.address,
-        scratch=kernels.aligned_zeros(shrinking.scratch_size, dtype=np.float32),
-        small=kernels.aligned_zeros(view.height, view.width, dtype=np.uint8),
-    )
-
-
 def _play_share(
     step: Callable[..., None],
     games: stepping.Games,
     orders: Orders,
-    threads: list[Thread],
+    parts: list[list[Part]],
     results: Results,
     done: NDArray[np.bool_],
     share: int,
 ) -> None:
-    """Play a share of the games."""
-    step(games, orders, threads[share], results, done)
+    """Play a thread's share of the games, one cartridge after the other."""
+    for part in parts[share]:
+        step(games, orders, part, results, done)

@@ -32,7 +32,7 @@ class View:
     channels: int = 1  # 1: grey, 3: colour
     stack: int = 4  # number of pictures
     takes_two: bool = False  # whether a picture is the maximum of two frames
-    # Facts about the game's picture.
+    # Facts about the game's picture; of several games, the most rows.
     rows: int = ROWS
     palette: str = "NTSC"
 

@@ -20,7 +20,8 @@ import numpy as np
 
 from pixelpong.games.memory import Memory, State
 
-Play = Callable[[Any, int], None]  # plays a share unless `done`, [shares] bool, marks it as played
+# Plays a share, except the parts that `done`, [parts] bool, marks as played.
+Play = Callable[[Any, int], None]
 
 
 class Workers(NamedTuple):
@@ -36,8 +37,8 @@ ONE_THREAD = Workers()
 class Round:
     """A step of all games; if it is sent, helpers play all shares while the caller goes on."""
 
-    def __init__(self, play: Play, num_shares: int, *, is_sent: bool) -> None:
-        self._play, self._done = play, np.zeros(num_shares, np.bool_)
+    def __init__(self, play: Play, num_shares: int, num_parts: int, *, is_sent: bool) -> None:
+        self._play, self._done = play, np.zeros(num_parts, np.bool_)
         self.is_sent = is_sent
         self.is_done = [False] * num_shares  # set a little later than `_done`
         self.answers: SimpleQueue[BaseException | None] = SimpleQueue()  # from the helpers
@@ -100,9 +101,10 @@ class Turns:
     next call finishes it.
     """
 
-    def __init__(self, workers: Workers, memory: Memory) -> None:
-        """Play rounds with a share for each thread."""
+    def __init__(self, workers: Workers, memory: Memory, num_parts: int) -> None:
+        """Play rounds with a share for each thread, of `num_parts` parts together."""
         self._workers, self._memory, self._crew = workers, memory, Crew(workers)
+        self._num_parts = num_parts
         self._lock, self._pid = threading.RLock(), os.getpid()
         self._round: Round | None = None  # the round in progress
         self._state: State | None = None  # the state that is being restored
@@ -131,14 +133,17 @@ class Turns:
             self._memory.write(self._state)
             self._state = None
 
+    def _make_round(self, play: Play, *, is_sent: bool) -> Round:
+        return Round(play, self._workers.num_threads, self._num_parts, is_sent=is_sent)
+
     def play(self, play: Play) -> None:
         """Play a round."""
-        self._round = Round(play, self._workers.num_threads, is_sent=False)
+        self._round = self._make_round(play, is_sent=False)
         self.settle()
 
     def send(self, play: Play) -> None:
         """Begin a round, which the next call finishes."""
-        self._round = Round(play, self._workers.num_threads, is_sent=True)
+        self._round = self._make_round(play, is_sent=True)
         self._crew.hand_out(self._round)
 
     def restore(self, state: State) -> None:

@@ -63,9 +63,9 @@ def copy(source, target):  # type: ignore[no-untyped-def]
 
 
 @_part
-def save(machine, state):  # type: ignore[no-untyped-def]
-    """Copy the state of the machine that played a game's last frame."""
-    for k in range(len(state)):
+def save(machine, state, size):  # type: ignore[no-untyped-def]
+    """Copy the state, `size` bytes, of the machine that played a game's last frame."""
+    for k in range(size):
         state[k] = machine[k]
 
 

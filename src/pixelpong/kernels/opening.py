@@ -32,7 +32,7 @@ _SCALE = 1.0 / 2**32
 
 
 class Starts(NamedTuple):
-    """What a thread needs to start games; `machines` and `is_known` change."""
+    """What a part needs to start games; `machines` and `is_known` change."""
 
     memory: NDArray[np.uint8]  # [128], the console's memory after the cartridge was loaded
     # [K, ·], machines at a start, with K = 1 if all starts are equal; 75 if they depend on the
@@ -52,9 +52,9 @@ def toss_coins(coins, count, row):  # type: ignore[no-untyped-def]
 
 
 @_part
-def start_episode(games, i, seed, thread):  # type: ignore[no-untyped-def]
+def start_episode(games, i, seed, part):  # type: ignore[no-untyped-def]
     """Start an episode of a game: the first one of `seed`, or the next one if it is −1."""
-    console, game, chance = thread.console, games.rows[i], games.chances[i]
+    console, game, chance = part.console, games.rows[i], games.chances[i]
     rules, machine, state = console.rules[0], console.machines[0], games.states[i]
     if seed >= 0:
         game.seed, game.episode, game.total_frames = seed, 0, rules.loading_frames
@@ -63,14 +63,14 @@ def start_episode(games, i, seed, thread):  # type: ignore[no-untyped-def]
         seed_twister(chance.console, SEED)
         chance.console.used += rules.loading_draws
         chance.coins.used += 2 * rules.coin_frames
-        for k in range(len(thread.starts.memory)):
-            state[_RAM + k] = thread.starts.memory[k]
+        for k in range(len(part.starts.memory)):
+            state[_RAM + k] = part.starts.memory[k]
     else:
         game.episode += 1
         if rules.wastes_coins:
             chance.coins.used += 2 * (-game.num_frames % rules.most_frames)
     clear(console, game)
-    _start(console, thread.starts, game, chance, state)
+    _start(console, part.starts, game, chance, state)
     fires = rules.first_action != 0
     count, played = max(use_below(chance.opening, max(rules.max_noops, 1)), fires), 0
     while played < count and not game.fault:
@@ -79,10 +79,10 @@ def start_episode(games, i, seed, thread):  # type: ignore[no-untyped-def]
         console.moves[1] = rules.idle
         wanted = 1 if is_fire else min(count - played, MOST_AT_ONCE)
         if rules.tosses_coins:
-            toss_coins(chance.coins, wanted, thread.row)
+            toss_coins(chance.coins, wanted, part.row)
         else:
-            thread.row[:] = 1.0  # nothing sticks
-        hold(rules, game, console.moves, thread.row, wanted, console.actions)
+            part.row[:] = 1.0  # nothing sticks
+        hold(rules, game, console.moves, part.row, wanted, console.actions)
         draws = rules.draws if played + wanted == count else np.int64(DRAW_NOTHING)
         done = emulate(
             rules, game, console.lives, console.addresses[0], console.actions_address, wanted, draws
@@ -90,12 +90,12 @@ def start_episode(games, i, seed, thread):  # type: ignore[no-untyped-def]
         chance.coins.used += 2 * done
         played += done
         if game.is_over:  # then another game starts
-            save(machine, state)
-            _start(console, thread.starts, game, chance, state)
+            save(machine, state, rules.state_size)
+            _start(console, part.starts, game, chance, state)
     chance.lives = console.lives[1]
     game.reward = game.points[0] = game.points[1] = 0
     game.may_end |= rules.max_frames <= rules.most_frames
-    save(machine, state)
+    save(machine, state, rules.state_size)
 
 
 @_part

@@ -334,7 +334,7 @@ def _make_play(decide: Any, forget: Any, up: int) -> Any:
                 _count(stream, records[learner].steps[t - 1], up)
             # 4. Leave the console to the next stream.
             if index == length - 1:
-                save(machine, stream.console)
+                save(machine, stream.console, len(stream.console))
             if game.is_on == 0 or game.fault:
                 return t
         return t

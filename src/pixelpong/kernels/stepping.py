@@ -1,8 +1,8 @@
 """Steps of many games at once for `pixelpong.games`, in compiled code without Python's lock.
 
-Each thread plays its share of the games, one after the other, on its own console. A game is a row
-in a few arrays (`GAME` and its observations), so a state is a copy of these rows. A step of a share
-is one call. Python cannot interrupt it, and the call itself records that the step was played.
+Each thread plays its part of the games, one after the other, on its own console. A game is a row in
+a few arrays (`GAME` and its observations), so a state is a copy of these rows. A step of a part is
+one call. Python cannot interrupt it, and the call itself records that the step was played.
 
 The observation "atari" equals that of ale-py's ``AtariVectorEnv`` bit for bit. It is the maximum of
 a step's last two frames, in grey or in colour, reduced by averaging areas as OpenCV does, in
@@ -108,15 +108,14 @@ class NoView(NamedTuple):
     """Nothing is observed."""
 
 
-class Thread(NamedTuple):
-    """The data that one thread needs to play its share of the games."""
+class Part(NamedTuple):
+    """The data that a thread needs to play some games of the same cartridge."""
 
     console: Console
     starts: Starts
     row: NDArray[np.float64]  # [·], numbers for a step or an opening
-    share: int
-    first: int  # index of its first game
-    last: int  # index after its last game
+    number: int  # of the part
+    which: NDArray[np.int64]  # [·], the games
     autoresets: int  # NEVER, NEXT_STEP or SAME_STEP
     pictures: Pictures  # the pictures of the console's machines
     observed: Any  # `AtariView`, `FieldView`, `FrameView` or `NoView`
@@ -256,7 +255,7 @@ def _write_signs(now, before, out):  # type: ignore[no-untyped-def]
 @_part
 def _keep_frame(picture, frame):  # type: ignore[no-untyped-def]
     """Store the newest frame of a game."""
-    for y in range(len(frame)):
+    for y in range(len(picture)):
         copy(picture[y], frame[y])
 
 
@@ -271,19 +270,21 @@ def _draw_again(console, state, count):  # type: ignore[no-untyped-def]
 
 
 @_part
-def _play_one(games, orders, thread, i):  # type: ignore[no-untyped-def]
+def _play_one(games, orders, part, i):  # type: ignore[no-untyped-def]
     """Play a step of a game; returns as `play_step`."""
-    console, game, chance = thread.console, games.rows[i], games.chances[i]
+    console, game, chance = part.console, games.rows[i], games.chances[i]
     rules, uniforms = console.rules[0], orders.uniforms
     for side in range(rules.num_sides):
         console.moves[side] = orders.moves[i, side]
-    copy(games.states[i], console.machines[0])
+    state, machine = games.states[i], console.machines[0]
+    for k in range(rules.state_size):
+        machine[k] = state[k]
     console.lives[0] = chance.lives
     console.turns[0], console.turns[1] = chance.turn, orders.moves[i, 1]
     row, played = uniforms[i, game.steps % uniforms.shape[1]], game.num_frames
     if rules.tosses_coins:
-        toss_coins(chance.coins, rules.most_frames, thread.row)
-        row = thread.row
+        toss_coins(chance.coins, rules.most_frames, part.row)
+        row = part.row
     num_pictures, which = play_step(console, game, row)
     if rules.tosses_coins:
         chance.coins.used += 2 * (game.num_frames - played)
@@ -295,22 +296,22 @@ def _make_step(see: Any, show: Any) -> Any:
     """Make the kernel for one kind of observation."""
 
     @_kernel
-    def step(games, orders, thread, results, done):  # type: ignore[no-untyped-def]
-        """Play a step of a thread's share of the games, or start their next episodes.
+    def step(games, orders, part, results, done):  # type: ignore[no-untyped-def]
+        """Play a step of some games, or start their next episodes.
 
         Args:
             games: `Games`.
             orders: `Orders`.
-            thread: `Thread`.
+            part: `Part`.
             results: `Results`.
-            done: [shares] bool; the entry of this share is set. If it was already set, this step
+            done: [parts] bool; the entry of this part is set. If it was already set, this step
                 has been played, and nothing is done.
         """
-        if done[thread.share]:
+        if done[part.number]:
             return
-        console, view, out = thread.console, thread.observed, results.observations
+        console, view, out = part.console, part.observed, results.observations
         rules, memories, frames = console.rules[0], games.memories, games.frames
-        for i in range(thread.first, thread.last):
+        for i in part.which:
             if orders.moves[i, 0] == SKIP:
                 continue
             game, chance = games.rows[i], games.chances[i]
@@ -318,43 +319,41 @@ def _make_step(see: Any, show: Any) -> Any:
                 show(game, i, view, out)
             else:
                 is_lost = False
-                if orders.moves[i, 0] == RESET or (
-                    thread.autoresets == NEXT_STEP and not game.is_on
-                ):
-                    start_episode(games, i, orders.seeds[i], thread)
+                if orders.moves[i, 0] == RESET or (part.autoresets == NEXT_STEP and not game.is_on):
+                    start_episode(games, i, orders.seeds[i], part)
                     memories[i : i + 1] = 0
                     see(game, i, 2, 0, view)
                     which = 0
                 else:
-                    num_pictures, which, played = _play_one(games, orders, thread, i)
+                    num_pictures, which, played = _play_one(games, orders, part, i)
                     is_lost = 0 < console.lives[1] < console.lives[0]
                     see(game, i, num_pictures, which, view)
                     if rules.ends_at_lost_life and len(frames) and not game.is_on:
                         _draw_again(console, games.states[i], played)
                         which = 0
-                    save(console.machines[which], games.states[i])
+                    save(console.machines[which], games.states[i], rules.state_size)
                     if len(memories):
                         copy(orders.remembered[i], memories[i])
                 if len(frames):
-                    _keep_frame(thread.pictures[which], frames[i])
+                    _keep_frame(part.pictures[which], frames[i])
                 show(game, i, view, out)
                 is_told = is_lost and rules.ends_at_lost_life | rules.tells_lost_life
                 reward = game.reward
                 results.rewards[i] = min(max(reward, -1), 1) if rules.clips_rewards else reward
                 results.is_over[i] = game.is_over or is_told
                 results.is_cut[i] = game.is_cut and not is_told
-                if thread.autoresets == SAME_STEP and not game.is_on and not game.fault:
+                if part.autoresets == SAME_STEP and not game.is_on and not game.fault:
                     show(game, i, view, results.final_observations)
-                    start_episode(games, i, -1, thread)
+                    start_episode(games, i, -1, part)
                     memories[i : i + 1] = 0
                     see(game, i, 2, 0, view)
                     if len(frames):
-                        _keep_frame(thread.pictures[0], frames[i])
+                        _keep_frame(part.pictures[0], frames[i])
                     show(game, i, view, out)
             results.lives[i] = chance.lives
             results.total_frames[i] = game.total_frames
             results.episode_frames[i] = game.episode_frames
-        done[thread.share] = True
+        done[part.number] = True
 
     return step
 
