@@ -73,6 +73,9 @@ def test_a_call_between_finishes_what_was_sent():
     stepped.step(actions)
     for ours, theirs in zip(sent.clone_state(), stepped.clone_state(), strict=True):
         assert ours.tobytes() == theirs.tobytes()
+    sent.step(actions)
+    with pytest.raises(EnvOrderError, match="call send"):
+        sent.recv()
 
 
 def test_calls_in_the_wrong_order_are_refused_in_a_sentence():

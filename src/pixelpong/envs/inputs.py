@@ -91,7 +91,8 @@ def read_actions(
     if numbers.shape != shape or numbers.dtype.kind not in "iu":
         allowed = f"an array of whole numbers, {list(shape or ())}"
         raise EnvValueError(must_be("actions", allowed, f"{numbers.dtype} {list(numbers.shape)}"))
-    if numbers.size and not 0 <= numbers.min() <= numbers.max() < count:
+    # A negative number is huge as one without a sign.
+    if numbers.size and int(numbers.view(f"u{numbers.itemsize}").max()) >= count:
         is_agents = is_pong and count < 6 and 0 <= numbers.min() <= numbers.max() < 6
         advice = "pixelpong's agents need actions='six'" if is_agents else ""
         allowed = f"from 0 to {count - 1}"

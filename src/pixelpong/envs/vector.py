@@ -219,7 +219,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
                 seed = int(np.random.SeedSequence().generate_state(1)[0] >> 1)
             self._orders.seeds[which] = -1 if seed is None else self._read_seeds(seed, len(which))
             self._moves[:, 0] = np.where(mask, kernels.RESET, kernels.LEAVE)
-            self._begin(self._games.play)
+            self._begin(self._games.begin)
             results = self._collect()
             if self._waiting:
                 self._waiting.clear()
@@ -242,7 +242,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         with self._turns.lock:
             self._turns.settle()
             self._order(actions)
-            self._begin(self._games.play)
+            self._begin(self._games.begin)
             return self._collect()
 
     def send(self, actions: NDArray[Any]) -> None:
@@ -252,21 +252,21 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
             if self._waiting:
                 self._receive()
             self._order(actions)
-            self._sent, self._is_sent = self._received, True
             self._begin(self._games.send)
+            self._sent, self._is_sent = self._received, True
 
     def recv(self) -> Step:
         """The results of what was sent; with a `batch_size`, of the games that come next."""
         with self._turns.lock:
-            if not self._waiting:
-                if not self._is_sent:
-                    raise EnvOrderError("Nothing was sent: call send() before recv().")
-                self._is_sent = False
-                return self._collect()
-            if not self._waiting.is_enough:
-                self._receive()
-            if not self._waiting.is_enough:
+            is_enough = self._waiting and self._waiting.is_enough
+            if not (is_enough or self._is_sent):
                 raise EnvOrderError("No more results will come: call send() before recv().")
+            if not self._waiting:
+                whole = self._collect()
+                self._is_sent = False
+                return whole
+            if not is_enough:
+                self._receive()
             results: Step = self._waiting.take()
             self._received = results[-1]["env_id"]
             if len(self._final) and not (results[2] | results[3]).any():
@@ -276,8 +276,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
     def _receive(self) -> None:
         """Let the results of what was sent wait with the others."""
         if self._waiting and self._is_sent:
-            self._is_sent = False
             self._waiting.add(self._sent, self._collect())
+            self._is_sent = False
 
     def xla(self) -> Any:
         """Refuse; ale-py's environment has functions for JAX here."""
@@ -372,23 +372,25 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
             raise EnvOrderError("The environment is closed; make a new one.")
         if self._options.copy:
             self._observations = self._empty(self.num_envs)
+        self._is_sent = False
         play(self._observations, self._final)
 
     def _collect(self) -> Step:
         """The results of all games."""
         results = self._games.receive()
+        rewards, lives, total_frames, episode_frames = results.numbers
+        is_over, is_cut = results.ends
         infos = {
             "env_id": self._env_ids.copy(),
-            "lives": results.lives,
-            "frame_number": results.total_frames,
-            "episode_frame_number": results.episode_frames,
+            "lives": lives,
+            "frame_number": total_frames,
+            "episode_frame_number": episode_frames,
         }
-        ends = results.is_over, results.is_cut
-        ended = ends[0] | ends[1] if len(self._final) else self._final
-        if ended.any() or (self._waiting and len(self._final)):
+        if len(self._final) and (self._waiting or results.ends.any()):
+            ended = is_over | is_cut
             infos["final_obs"] = final = self._observations.copy()
             final[ended] = self._final[ended]
-        return self._observations, results.rewards, *ends, infos
+        return self._observations, rewards, is_over, is_cut, infos
 
     def _empty(self, size: int) -> NDArray[Any]:
         space = self.single_observation_space

@@ -21,7 +21,7 @@ from pixelpong.env.duel import MODE
 from pixelpong.env.field import DRAW_FIELD, FIELD_SIZE, PONG_MACHINE
 from pixelpong.env.native import load_game, start_of
 from pixelpong.items import STAY
-from pixelpong.kernels import RULES, aligned_zeros
+from pixelpong.kernels import NOW, RULES, aligned_zeros
 from pixelpong.kernels.games import Console
 from pixelpong.kernels.opening import MOST_AT_ONCE, Starts
 
@@ -113,9 +113,7 @@ def make_console(
         start=start.view(np.uint8),
         actions=actions,
         actions_address=actions.ctypes.data,
-        moves=aligned_zeros(2, dtype=np.int64),
-        lives=aligned_zeros(2, dtype=np.int64),
-        turns=aligned_zeros(2, dtype=np.int64),
+        now=aligned_zeros(1, dtype=NOW),
         field=field,
     )
 

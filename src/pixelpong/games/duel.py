@@ -25,6 +25,7 @@ from pixelpong.games.games import Games
 from pixelpong.games.pictures import View
 from pixelpong.items import DOWN, STAY, UP
 from pixelpong.kernels import RESET
+from pixelpong.kernels.stepping import REWARD
 
 _TURNS = {UP: -1, STAY: 0, DOWN: 1}  # how far each move turns the knob
 _SIDES = (RIGHT, LEFT)  # the order of the console's moves
@@ -71,7 +72,7 @@ class Duel:
         orders = self._games.orders
         orders.moves[0] = right.action | SERVE, left.action | SERVE * fires
         orders.uniforms[0, 0, 2::3] = right.uniform, left.uniform
-        reward = self._games.play(NOTHING, NOTHING).rewards[0]
+        reward = self._games.play(NOTHING, NOTHING).numbers[REWARD, 0]
         for side, held in zip(_SIDES, self._game["held"].tolist(), strict=True):
             turned = self._presses[side] + _TURNS[held & ~SERVE]
             self._presses[side] = min(max(turned, MIN_PRESSES), MAX_PRESSES)

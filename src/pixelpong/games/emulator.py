@@ -20,6 +20,7 @@ from pixelpong.games.console import rules_of
 from pixelpong.games.games import Games
 from pixelpong.games.pictures import View
 from pixelpong.kernels import GAME, RESET
+from pixelpong.kernels.stepping import REWARD
 
 NOTHING = np.zeros((0, 0, 0), np.uint8)  # the observations, which are empty
 
@@ -55,7 +56,7 @@ class Emulator:
         orders = self._games.orders
         orders.moves[0] = action
         orders.uniforms[0, 0, 1:] = uniforms[:count]  # the number at index 0 is for a network
-        return float(self._games.play(NOTHING, NOTHING).rewards[0])
+        return float(self._games.play(NOTHING, NOTHING).numbers[REWARD, 0])
 
     @property
     def num_frames(self) -> int:

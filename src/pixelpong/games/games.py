@@ -113,8 +113,12 @@ class Games:
         Raises:
             EmulatorError: the cartridge needs something that the console does not support.
         """
-        self.turns.play(self._prepare(observations, final_observations))
+        self.begin(observations, final_observations)
         return self.receive()
+
+    def begin(self, observations: NDArray[Any], final_observations: NDArray[Any]) -> None:
+        """Carry out the orders, like `play`; `receive` returns the results."""
+        self.turns.play(self._prepare(observations, final_observations))
 
     def send(self, observations: NDArray[Any], final_observations: NDArray[Any]) -> None:
         """Begin to carry out the orders, like `play`; `receive` returns the results."""
@@ -133,12 +137,8 @@ class Games:
         self._results = Results(
             observations.reshape(-1, *self._shape),
             final.reshape(-1, *self._shape),
-            rewards=np.empty(size, np.int32),
-            is_over=np.empty(size, np.bool_),
-            is_cut=np.empty(size, np.bool_),
-            lives=np.empty(size, np.int32),
-            total_frames=np.empty(size, np.int32),
-            episode_frames=np.empty(size, np.int32),
+            numbers=np.empty((4, size), np.int32),
+            ends=np.empty((2, size), np.bool_),
         )
         # Not a method: a waiting thread holds a reference to its last round, and these games must
         # remain collectable.

@@ -22,6 +22,7 @@ from pixelpong.kernels.records import CHANCE as CHANCE
 from pixelpong.kernels.records import GAME as GAME
 from pixelpong.kernels.records import GATED_STEP as GATED_STEP
 from pixelpong.kernels.records import MAX_INPUTS as MAX_INPUTS
+from pixelpong.kernels.records import NOW as NOW
 from pixelpong.kernels.records import NUM_MARKS as NUM_MARKS
 from pixelpong.kernels.records import PLAIN_STEP as PLAIN_STEP
 from pixelpong.kernels.records import RULES as RULES

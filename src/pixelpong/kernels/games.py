@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pixelpong.atari.machine import DRAW_NOTHING, FRAME_DONE
 from pixelpong.env.field import FIELD_SIZE
 from pixelpong.kernels.intrinsics import call_play_frames, set_turn
-from pixelpong.kernels.records import RULES
+from pixelpong.kernels.records import NOW, RULES
 
 # A part of kernels, which is compiled with its callers. Each array argument costs some nanoseconds
 # of reference counting, so the parts that run at every step take few arrays.
@@ -32,9 +32,7 @@ class Console(NamedTuple):
     start: NDArray[np.uint8]  # [·], the machine at the start of a game, or just switched on
     actions: NDArray[np.uint8]  # [≥ frames of a step]
     actions_address: int
-    moves: NDArray[np.int64]  # [2], the sides' actions for a step
-    lives: NDArray[np.int64]  # [2], the lives before a step, and now
-    turns: NDArray[np.int64]  # [2], how far the held and the new action turn a paddle, in ohm
+    now: NDArray[np.void]  # [1] `NOW`
     field: NDArray[np.uint64]  # [80, 2], the field that the first machine draws
 
 
@@ -48,9 +46,7 @@ def no_console() -> Console:
         start=nothing,
         actions=nothing,
         actions_address=0,
-        moves=np.zeros(2, np.int64),
-        lives=np.zeros(2, np.int64),
-        turns=np.zeros(2, np.int64),
+        now=np.zeros(1, NOW),
         field=np.zeros((FIELD_SIZE, 2), np.uint64),
     )
 
@@ -90,7 +86,7 @@ def clear(console, game):  # type: ignore[no-untyped-def]
 
 @_part
 def play_step(console, game, uniforms):  # type: ignore[no-untyped-def]
-    """Play a step of the game on the console with ``console.moves``.
+    """Play a step of the game on the console with the moves in ``console.now``.
 
     Each side has its part of `uniforms`, numbers in [0, 1). The first is for the network. The
     second decides the number of frames; only the right side's is used. Each of the others decides
@@ -99,12 +95,12 @@ def play_step(console, game, uniforms):  # type: ignore[no-untyped-def]
     Returns how many pictures of the last two frames were taken before the game ended, and the
     index of the machine that played the last frame.
     """
-    rules, lives = console.rules[0], console.lives
+    rules, now = console.rules[0], console.now[0]
     wanted = rules.fewest_frames + np.int64(
         uniforms[1] * (rules.most_frames - rules.fewest_frames + 1)
     )
     count = min(wanted, rules.max_frames - game.num_frames)
-    hold(rules, game, console.moves, uniforms, count, console.actions)
+    hold(rules, game, now.moves, uniforms, count, console.actions)
     game.reward = game.is_over = game.is_cut = game.fault = 0
     game.steps += 1
     takes_two = rules.takes_two and count == wanted and wanted > 1
@@ -120,16 +116,16 @@ def play_step(console, game, uniforms):  # type: ignore[no-untyped-def]
             machine = console.addresses[1]
         if rules.is_continuous:
             if uniforms[2 + played] >= rules.sticky[0]:
-                console.turns[0] = console.turns[1]
-            set_turn(machine, console.turns[0])
+                now.turns[0] = now.turns[1]
+            set_turn(machine, now.turns[0])
         if rules.ends_at_lost_life or rules.is_continuous:  # every frame must be looked at
             rest = 1
         else:
             rest -= takes_two and rest > 1
         is_drawn = played + rest >= count - takes_two
         draws = rules.draws if is_drawn else np.int64(DRAW_NOTHING)
-        played += emulate(rules, game, lives, machine, actions + played, rest, draws)
-        is_lost = rules.ends_at_lost_life and 0 < lives[1] < lives[0]
+        played += emulate(rules, game, now, machine, actions + played, rest, draws)
+        is_lost = rules.ends_at_lost_life and 0 < now.lives[1] < now.lives[0]
         goes_on = not (game.is_over or game.fault or is_lost)
     game.num_frames += played
     game.is_cut = game.num_frames >= rules.max_frames and not game.is_over
@@ -154,9 +150,9 @@ def hold(rules, game, moves, uniforms, count, actions):  # type: ignore[no-untyp
 
 
 @_part
-def emulate(rules, game, lives, machine, actions, count, draws):  # type: ignore[no-untyped-def]
+def emulate(rules, game, now, machine, actions, count, draws):  # type: ignore[no-untyped-def]
     """Emulate frames with the actions at an address; return how many frames were played."""
-    stop, played, reward, is_over, may_end, lives[1] = call_play_frames(
+    stop, played, reward, is_over, may_end, now.lives[1] = call_play_frames(
         rules.play_frames, machine, actions, count, draws
     )
     if stop != FRAME_DONE:

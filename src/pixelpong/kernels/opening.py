@@ -55,7 +55,8 @@ def toss_coins(coins, count, row):  # type: ignore[no-untyped-def]
 def start_episode(games, i, seed, part):  # type: ignore[no-untyped-def]
     """Start an episode of a game: the first one of `seed`, or the next one if it is −1."""
     console, game, chance = part.console, games.rows[i], games.chances[i]
-    rules, machine, state = console.rules[0], console.machines[0], games.states[i]
+    rules, now, machine = console.rules[0], console.now[0], console.machines[0]
+    state = games.states[i]
     if seed >= 0:
         game.seed, game.episode, game.total_frames = seed, 0, rules.loading_frames
         seed_twister(chance.opening, seed)
@@ -75,24 +76,30 @@ def start_episode(games, i, seed, part):  # type: ignore[no-untyped-def]
     count, played = max(use_below(chance.opening, max(rules.max_noops, 1)), fires), 0
     while played < count and not game.fault:
         is_fire = fires and played == 0
-        console.moves[0] = rules.first_action if is_fire else rules.idle
-        console.moves[1] = rules.idle
+        now.moves[0] = rules.first_action if is_fire else rules.idle
+        now.moves[1] = rules.idle
         wanted = 1 if is_fire else min(count - played, MOST_AT_ONCE)
         if rules.tosses_coins:
             toss_coins(chance.coins, wanted, part.row)
         else:
             part.row[:] = 1.0  # nothing sticks
-        hold(rules, game, console.moves, part.row, wanted, console.actions)
+        hold(rules, game, now.moves, part.row, wanted, console.actions)
         draws = rules.draws if played + wanted == count else np.int64(DRAW_NOTHING)
         done = emulate(
-            rules, game, console.lives, console.addresses[0], console.actions_address, wanted, draws
+            rules,
+            game,
+            console.now[0],
+            console.addresses[0],
+            console.actions_address,
+            wanted,
+            draws,
         )
         chance.coins.used += 2 * done
         played += done
         if game.is_over:  # then another game starts
             save(machine, state, rules.state_size)
             _start(console, part.starts, game, chance, state)
-    chance.lives = console.lives[1]
+    chance.lives = now.lives[1]
     game.reward = game.points[0] = game.points[1] = 0
     game.may_end |= rules.max_frames <= rules.most_frames
     save(machine, state, rules.state_size)
@@ -117,7 +124,7 @@ def _start(console, starts, game, chance, state):  # type: ignore[no-untyped-def
         machine[_TIMER] = SHORTEST + number
         for k in range(rules.filled_bytes):
             machine[_EXTRA_RAM + k] = use(chance.console) & 0xFF
-    stop, frames, _, game.is_over, game.may_end, console.lives[1] = call_start_game(
+    stop, frames, _, game.is_over, game.may_end, console.now[0].lives[1] = call_start_game(
         function, address
     )
     if stop != FRAME_DONE:

@@ -324,7 +324,7 @@ def _make_play(decide: Any, forget: Any, up: int) -> Any:
             # 3. Play, and record the reward.
             if row[0] <= 1:
                 for side in range(len(networks)):
-                    console.moves[side] = idle | ACTIONS[stream.last_actions[side]]
+                    console.now[0].moves[side] = idle | ACTIONS[stream.last_actions[side]]
                 play_step(console, game, row)
                 stream.is_new = 1
                 for side in range(len(networks)):

@@ -73,6 +73,15 @@ CHANCE = np.dtype(
 )
 """What a game in an environment has besides `GAME`: its generators, as in ale-py, and so on."""
 
+NOW = np.dtype(
+    [
+        ("moves", np.int64, 2),  # the actions of both sides for a step
+        ("lives", np.int64, 2),  # the lives before the step, and now
+        ("turns", np.int64, 2),  # how far the held and the new action turn a paddle, in ohm
+    ]
+)
+"""What a console is told for a step, and tells."""
+
 RULES = np.dtype(
     [
         # The addresses of the machine's compiled functions in this process; 0 if there is no

@@ -62,13 +62,12 @@ class Results(NamedTuple):
     # The last observations of episodes that ended, in games where the next episode has already
     # started; else [0, …].
     final_observations: NDArray[Any]
-    rewards: NDArray[np.int32]  # [N]
-    is_over: NDArray[np.bool_]  # [N]
-    is_cut: NDArray[np.bool_]  # [N], whether the frame limit ended the episode
-    lives: NDArray[np.int32]  # [N]
-    total_frames: NDArray[np.int32]  # [N]
-    episode_frames: NDArray[np.int32]  # [N]
+    numbers: NDArray[np.int32]  # [4, N], each line as REWARD and so on say
+    ends: NDArray[np.bool_]  # [2, N], whether an episode is over, or the frame limit ended it
 
+
+# The lines of `Results.numbers`.
+REWARD, LIVES, TOTAL_FRAMES, EPISODE_FRAMES = range(4)
 
 Pictures = tuple[NDArray[np.uint8], NDArray[np.uint8]]  # [rows, 160] each
 
@@ -273,14 +272,14 @@ def _draw_again(console, state, count):  # type: ignore[no-untyped-def]
 def _play_one(games, orders, part, i):  # type: ignore[no-untyped-def]
     """Play a step of a game; returns as `play_step`."""
     console, game, chance = part.console, games.rows[i], games.chances[i]
-    rules, uniforms = console.rules[0], orders.uniforms
+    rules, now, uniforms = console.rules[0], console.now[0], orders.uniforms
     for side in range(rules.num_sides):
-        console.moves[side] = orders.moves[i, side]
+        now.moves[side] = orders.moves[i, side]
     state, machine = games.states[i], console.machines[0]
     for k in range(rules.state_size):
         machine[k] = state[k]
-    console.lives[0] = chance.lives
-    console.turns[0], console.turns[1] = chance.turn, orders.moves[i, 1]
+    now.lives[0] = chance.lives
+    now.turns[0], now.turns[1] = chance.turn, orders.moves[i, 1]
     row, played = uniforms[i, game.steps % uniforms.shape[1]], game.num_frames
     if rules.tosses_coins:
         toss_coins(chance.coins, rules.most_frames, part.row)
@@ -288,7 +287,7 @@ def _play_one(games, orders, part, i):  # type: ignore[no-untyped-def]
     num_pictures, which = play_step(console, game, row)
     if rules.tosses_coins:
         chance.coins.used += 2 * (game.num_frames - played)
-    chance.lives, chance.turn = console.lives[1], console.turns[0]
+    chance.lives, chance.turn = now.lives[1], now.turns[0]
     return num_pictures, which, game.num_frames - played
 
 
@@ -326,7 +325,7 @@ def _make_step(see: Any, show: Any) -> Any:
                     which = 0
                 else:
                     num_pictures, which, played = _play_one(games, orders, part, i)
-                    is_lost = 0 < console.lives[1] < console.lives[0]
+                    is_lost = 0 < console.now[0].lives[1] < console.now[0].lives[0]
                     see(game, i, num_pictures, which, view)
                     if rules.ends_at_lost_life and len(frames) and not game.is_on:
                         _draw_again(console, games.states[i], played)
@@ -339,9 +338,11 @@ def _make_step(see: Any, show: Any) -> Any:
                 show(game, i, view, out)
                 is_told = is_lost and rules.ends_at_lost_life | rules.tells_lost_life
                 reward = game.reward
-                results.rewards[i] = min(max(reward, -1), 1) if rules.clips_rewards else reward
-                results.is_over[i] = game.is_over or is_told
-                results.is_cut[i] = game.is_cut and not is_told
+                results.numbers[REWARD, i] = (
+                    min(max(reward, -1), 1) if rules.clips_rewards else reward
+                )
+                results.ends[0, i] = game.is_over or is_told
+                results.ends[1, i] = game.is_cut and not is_told
                 if part.autoresets == SAME_STEP and not game.is_on and not game.fault:
                     show(game, i, view, results.final_observations)
                     start_episode(games, i, -1, part)
@@ -350,9 +351,9 @@ def _make_step(see: Any, show: Any) -> Any:
                     if len(frames):
                         _keep_frame(part.pictures[0], frames[i])
                     show(game, i, view, out)
-            results.lives[i] = chance.lives
-            results.total_frames[i] = game.total_frames
-            results.episode_frames[i] = game.episode_frames
+            results.numbers[LIVES, i] = chance.lives
+            results.numbers[TOTAL_FRAMES, i] = game.total_frames
+            results.numbers[EPISODE_FRAMES, i] = game.episode_frames
         done[part.number] = True
 
     return step
