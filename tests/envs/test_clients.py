@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
+import pickle
 import subprocess
 import sys
 
@@ -163,6 +166,22 @@ def test_pictures_are_asked_only_of_an_environment_that_draws_them():
     assert env.ale.lives() == 0
     with pytest.raises(ConfigError, match="pictures only for the observation 'frame'"):
         env.ale.getScreenRGB()
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_a_copy_goes_on_as_its_game_does_and_its_interface_reads_the_copy(copied):
+    env = pixelpong.make_env(game="breakout", max_frames=900)
+    env.reset(seed=3)
+    for action in itertools.islice(itertools.cycle((1, 2, 2, 3)), 90):
+        env.step(action)
+    other = copied(env)
+    env.step(2)
+    assert other.ale.getFrameNumber() == 360
+    other.step(2)
+    for _ in range(60):
+        np.testing.assert_array_equal(env.step(1)[0], other.step(1)[0])
+        np.testing.assert_array_equal(env.ale.getRAM(), other.ale.getRAM())
+        assert env.ale.lives() == other.ale.lives()
 
 
 @pytest.mark.parametrize("observation", ["frame", "field"])

@@ -9,7 +9,6 @@ import re
 import shlex
 import sys
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pytest
@@ -124,15 +123,6 @@ def test_a_measurement_took_the_time_of_its_command(name):
     record, options = RECORDS[name], options_of(name)
     assert (options.seconds, options.rounds) == (record["seconds"], record["rounds"])
     assert getattr(options, "ray", False) == ("ray_over_threads" in record)
-
-
-def test_the_bare_steps_are_of_the_games_and_rounds_of_their_command():
-    record, options = RECORDS["bare.json"], options_of("bare.json")
-    rows = record["games"]
-    assert (list(rows), record["rounds"]) == (list(options.names), options.rounds)
-    assert record["slowest"] == min(row["ratio"] for row in rows.values())
-    assert record["median"] == round(median(row["ratio"] for row in rows.values()), 2)
-    assert all(row["equal"] == row["compared"] > 100 for row in rows.values())
 
 
 def test_the_ladder_has_the_rungs_the_steps_and_the_seeds_of_its_command():

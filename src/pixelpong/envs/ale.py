@@ -35,30 +35,29 @@ class Ale:
 
     def __init__(self, envs: VectorEnv) -> None:
         """Read the first of these games."""
-        self._facts = cartridge(envs.game or PONG)
-        self._games, self._row = envs._games, envs.games[0]
+        self._envs, self._facts = envs, cartridge(envs.game or PONG)
         grey = View("atari", rows=self._facts.rows, palette=self._facts.palette)
         self._greys, self._colours = grey.levels[0], PALETTES[self._facts.palette]
 
     def lives(self) -> int:
         """The lives that are left; 0 in a game that has none."""
-        return int(self._games.chances["lives"][0])
+        return int(self._envs._games.chances["lives"][0])
 
     def game_over(self, with_truncation: bool = True) -> bool:
         """Whether the game is over, or, with truncation, the episode."""
-        return bool(self._row["is_over"]) or (with_truncation and self.game_truncated())
+        return bool(self._envs.games["is_over"][0]) or (with_truncation and self.game_truncated())
 
     def game_truncated(self) -> bool:
         """Whether the frame limit has ended the episode."""
-        return bool(self._row["is_cut"])
+        return bool(self._envs.games["is_cut"][0])
 
     def getEpisodeFrameNumber(self) -> int:
         """The number of frames of the episode."""
-        return int(self._row["episode_frames"])
+        return int(self._envs.games["episode_frames"][0])
 
     def getFrameNumber(self) -> int:
         """The number of frames since the game was seeded."""
-        return int(self._row["total_frames"])
+        return int(self._envs.games["total_frames"][0])
 
     def getMinimalActionSet(self) -> list[int]:
         """The console's actions that the game uses, by number."""
@@ -74,7 +73,7 @@ class Ale:
 
     def getRAM(self, buffer: Buffer = None) -> Buffer:
         """The console's memory, [128]."""
-        state: Any = self._games.states[0, : STATE.itemsize].view(STATE)
+        state: Any = self._envs._games.states[0, : STATE.itemsize].view(STATE)
         return _give(state["ram"][0], buffer)
 
     def getScreenDims(self) -> tuple[int, int]:
@@ -94,7 +93,7 @@ class Ale:
         return _give(self._colours[self._picture()], buffer)
 
     def _picture(self) -> NDArray[np.uint8]:
-        frames = self._games.frames
+        frames = self._envs._games.frames
         if not len(frames):
             raise ConfigError("ale has pictures only for the observation 'frame'; choose that one.")
         return frames[0]
