@@ -37,11 +37,9 @@ from pixelpong.atari.typed import (
 
 _LINE = (1 << WIDTH) - 1
 
-# For the low bits of NUSIZx, the columns of the copies of a player or missile; 255 means none.
-COPIES = (
-    (0, 255, 255), (0, 16, 255), (0, 32, 255), (0, 16, 32),
-    (0, 64, 255), (0, 255, 255), (0, 32, 64), (0, 255, 255),
-)  # fmt: skip
+# For the low bits of NUSIZx, the number of copies of a player or missile, and the columns from one
+# copy to the next.
+NUM_COPIES, DISTANCES = (1, 2, 2, 3, 2, 1, 3, 1), (0, 16, 32, 16, 64, 0, 32, 0)
 
 # Each byte with its bits reversed, and each byte with bits two or four pixels wide.
 MIRRORED = tuple(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
@@ -153,10 +151,9 @@ def player_or_missile_mask(m: Machine, o: Int) -> Wide:
             late = 1
     mask = wide(0)
     if bits != 0:
-        for k in range(3):
-            if k >= first and COPIES[size][k] != 255:
-                column = (m.position[o - PLAYER0] + COPIES[size][k] + late) % WIDTH
-                mask |= wide(bits) << column
+        for k in range(first, NUM_COPIES[size]):
+            column = m.position[o - PLAYER0] + DISTANCES[size] * k + late
+            mask |= wide(bits) << column % WIDTH
     return around(mask)
 
 
