@@ -8,7 +8,8 @@ every step all is compared: observations, rewards, ends, infos, last observation
 a line for each game: what was played, and the first differences. `tests/envs/test_same_bytes.py`
 plays less of it, and other options. Takes hours of a core: ``--keep`` names a file that gets a line
 for each case as soon as it is played, and what the file has is not played again; with ``--seconds``
-no case begins later than that, and the report says how many of each game are missing.
+no case begins later than that, and the report says how many of each game are missing. The file may
+be carried on elsewhere, with the same limits: the report says what played how many of the cases.
 """
 
 from __future__ import annotations
@@ -113,30 +114,49 @@ def _ask(*command: str) -> list[str]:
     return told.stdout.splitlines()
 
 
+def read_kept(keep: Path, limits: dict[str, int]) -> tuple[list[Any], list[Any]]:
+    """What a file has: who made how many cases, and the cases."""
+    makers: list[dict[str, Any]] = []
+    rows = []
+    for row in map(json.loads, keep.read_text().splitlines() if keep.exists() else []):
+        if "game" in row:
+            rows.append(row)
+            makers[-1]["cases"] += 1
+        elif {name: row.pop(name) for name in limits} == limits:
+            makers.append(row | {"cases": 0})
+        else:
+            raise SystemExit(f"{keep} was made with other limits")
+    return makers, rows
+
+
 def compare_all(games: list[str], seeds: list[int], **how: Any) -> dict[str, Any]:
     """Compare games, several at once."""
     keep, until = Path(how["keep"]), time.time() + how.pop("seconds")
     limits = {name: how[name] for name in ("episodes", "steps")}
-    kept = [json.loads(line) for line in keep.read_text().splitlines()] if keep.exists() else []
-    if not kept:
-        kept = [read_machine() | limits]
-        keep.write_text(json.dumps(kept[0]) + "\n")
-    first, *rows = kept
-    if any(first[name] != limits[name] for name in limits):
-        raise SystemExit(f"{keep} was made with other limits: {first}")
+    makers, rows = read_kept(keep, limits)
     done = {(row["game"], row["seed"], row["case"]) for row in rows}
     cases = [(game, seed, index) for seed in seeds for game in games for index in range(len(CASES))]
-    rows += play_all([case for case in cases if case not in done], until=until, **how)
+    todo = [case for case in cases if case not in done]
+    if todo and time.time() < until:
+        maker = read_machine()
+        with open(keep, "a") as file:
+            file.write(json.dumps(maker | limits) + "\n")
+        new = play_all(todo, until=until, **how)
+        makers.append(maker | {"cases": len(new)})
+        rows += new
     due = len(seeds) * len(CASES)
     found = {
         game: sum_up([row for row in rows if row["game"] == game and row["seed"] in seeds], due)
         for game in games
     }
     unequal = {"differences", "refused", "missing"}
+    equal = [each for each in found.values() if not each.keys() & unequal]
     return {
-        **first,
+        "made_by": makers,
         "seeds": seeds,
-        "equal": sum(not each.keys() & unequal for each in found.values()),
+        **limits,
+        "equal": len(equal),
+        "whole": sum(each.get("fewest_ends", 0) >= limits["episodes"] for each in equal),
         "steps_compared": sum(each.get("steps", 0) for each in found.values()),
         "ends_compared": sum(each.get("ends", 0) for each in found.values()),
         "games": found,
