@@ -13,14 +13,7 @@ whose latch is not yet set (``m.cares``), and only pairs that overlap somewhere 
 
 from __future__ import annotations
 
-from pixelpong.atari.machine import (
-    DRAW_OWN,
-    DRAW_PICTURE,
-    FAR,
-    ROWS,
-    TOP,
-    WIDTH,
-)
+from pixelpong.atari.machine import DRAW_OWN, DRAW_PICTURE, FAR, ROWS, TOP, WIDTH
 from pixelpong.atari.registers import *
 from pixelpong.atari.typed import (
     Int,
@@ -308,8 +301,7 @@ def end_blanks(m: Machine, begin: Int, end: Int) -> None:
 def draw_band(m: Machine, begin: Int, end: Int) -> None:
     """Draw a band: the rest of a line, whole lines, the start of a line."""
     latches = ALL_LATCHES & ~m.collisions
-    is_unseen = m.draws == DRAW_OWN and end < CLOCKS * (TOP + FIRST_OWN_ROW)
-    if m.draws == 0 or is_unseen:
+    if m.draws == 0 or (m.draws == DRAW_OWN and end < CLOCKS * (TOP + FIRST_OWN_ROW)):
         latches = open_latches(m)
         needed = m.dirty & objects_of(latches)
         if needed:
