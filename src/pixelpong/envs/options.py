@@ -17,6 +17,7 @@ from pixelpong.config.protocols import FrameLimit, FrameSkip
 from pixelpong.envs.errors import EnvError
 from pixelpong.errors import ConfigError, did_you_mean, must_be, unknown
 from pixelpong.games.console import PONG
+from pixelpong.games.pictures import check_size
 from pixelpong.items import BUILTIN
 from pixelpong.schema import Count, Meta, Number, Share
 
@@ -185,6 +186,10 @@ def _check_game(options: EnvOptions, game: str) -> None:
     if options.img_height > facts.rows:
         allowed = f"at most {facts.rows}, the rows of {game}"
         raise EnvError(must_be("img_height", allowed, options.img_height))
+    try:
+        check_size(options.img_height, options.img_width, facts.rows)
+    except ConfigError as error:
+        raise EnvError(str(error)) from error
     if options.continuous and len(facts.legal_actions) < 18:
         raise EnvError(f"{game} has no continuous actions; leave out continuous.")
     if facts.coin_frames and facts.start_actions and options.repeat_action_probability > 0:

@@ -57,13 +57,18 @@ class View:
 _LEAST_SHARE = 1e-3  # smaller shares of a pixel are left out
 
 
-@functools.cache
-def make_shrinking(height: int, width: int, num_rows: int = ROWS) -> Shrinking:
-    """Make the function that reduces pictures of `num_rows` rows to this size."""
+def check_size(height: int, width: int, num_rows: int = ROWS) -> None:
+    """Refuse a size that divides both sides of a picture, because OpenCV adds differently then."""
     is_whole = num_rows % height == 0 and WIDTH % width == 0
     if is_whole and (height, width) != (num_rows, WIDTH):
         sizes = f"img_height {height} and img_width {width} divide {num_rows} and {WIDTH}"
         raise ConfigError(f"{sizes}, which is not supported; 84 and 84 are usual.")
+
+
+@functools.cache
+def make_shrinking(height: int, width: int, num_rows: int = ROWS) -> Shrinking:
+    """Make the function that reduces pictures of `num_rows` rows to this size."""
+    check_size(height, width, num_rows)
     return Shrinking(list_shares(WIDTH, width), list_shares(num_rows, height))
 
 
