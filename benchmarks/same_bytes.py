@@ -6,17 +6,26 @@ Each game is played on both with the same seeds and actions, with sticky frames 
 both ways to start the next episode, until the episodes have ended, or so many steps at most. In
 every step all is compared: observations, rewards, ends, infos, last observations. Prints JSON, with
 a line for each game: what was played, and the first differences. `tests/envs/test_same_bytes.py`
-plays less of it, and other options. Takes hours of a core.
+plays less of it, and other options. Takes hours of a core: ``--keep`` names a file that gets a line
+for each case as soon as it is played, and what the file has is not played again; with ``--seconds``
+no case begins later than that, and the report says how many of each game are missing. The file may
+be carried on elsewhere, with the same limits: the report says what played how many of the cases.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import os
+import platform
+import subprocess
 import sys
+import time
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from records import ROOT, made_by, to_text
@@ -32,36 +41,123 @@ CASES = [
     {"repeat_action_probability": sticky, "autoreset_mode": mode}
     for sticky, mode in itertools.product((0.25, 0.0), ("NextStep", "SameStep"))
 ]
+Case = tuple[str, int, int]  # a game, a seed, an index of CASES
 
 
-def compare_game(name: str, seeds: list[int], episodes: int, steps: int) -> dict[str, Any]:
-    """Compare a game in all cases; what is zero or empty is left out."""
-    found, fewest, refused = Comparison(), episodes, ""
-    for options, seed in itertools.product(CASES, seeds):
-        try:
-            one = compare(name, seed, episodes=episodes, steps=steps, **options)
-        except ConfigError as error:  # so no wrong byte is given
-            refused = str(error)
-            continue
-        one.differences = [f"seed {seed}, {options}: {text}" for text in one.differences]
-        found, fewest = found + one, min(fewest, one.ends)
-    print(name, found, refused, file=sys.stderr, flush=True)
-    row = {"fewest_ends": fewest} | vars(found) | {"refused": refused}
-    return {key: value for key, value in row.items() if value}
+def play(case: Case, episodes: int, steps: int) -> dict[str, Any]:
+    """Compare a game in one case."""
+    game, seed, index = case
+    try:
+        found = vars(compare(game, seed, episodes=episodes, steps=steps, **CASES[index]))
+    except ConfigError as error:  # so no wrong byte is given
+        found = {"refused": str(error)}
+    return {"game": game, "seed": seed, "case": index} | found
 
 
-def compare_all(games: list[str], seeds: list[int], **limits: Any) -> dict[str, Any]:
-    """Compare games, several at once."""
-    jobs = limits.pop("jobs")
-    todo = [(name, seeds, limits["episodes"], limits["steps"]) for name in games]
+def play_in_turn(cases: list[Case], until: float, keep: str, **limits: int) -> list[dict[str, Any]]:
+    """Compare in these cases, of one game, while there is time; write each down at once."""
+    rows = []
+    for case in cases:
+        if time.time() > until:
+            break
+        rows.append(play(case, **limits))
+        print(rows[-1], file=sys.stderr, flush=True)
+        with open(keep, "a") as file:
+            file.write(json.dumps(rows[-1]) + "\n")
+    return rows
+
+
+def play_all(cases: list[Case], jobs: int, **how: Any) -> list[dict[str, Any]]:
+    """Compare in all these cases, several games at once, all games with a seed before the next."""
+    groups = [list(group) for _, group in itertools.groupby(cases, lambda case: case[:2])]
     with ProcessPoolExecutor(jobs, max_tasks_per_child=1) as pool:
-        found = dict(zip(games, pool.map(compare_game, *zip(*todo, strict=True)), strict=True))
+        return list(itertools.chain(*pool.map(partial(play_in_turn, **how), groups)))
+
+
+def sum_up(rows: list[dict[str, Any]], due: int) -> dict[str, Any]:
+    """A game's row of the report, of its cases; what is zero or empty is left out."""
+    found = Comparison()
+    played = [row for row in rows if "refused" not in row]
+    for row in played:
+        one = Comparison(**{name: row[name] for name in vars(found)})
+        options = CASES[row["case"]]
+        one.differences = [f"seed {row['seed']}, {options}: {text}" for text in one.differences]
+        found += one
+    entry = {
+        "fewest_ends": min((row["ends"] for row in played), default=0),
+        **vars(found),
+        "refused": next((row["refused"] for row in rows if "refused" in row), ""),
+        "missing": due - len(rows),
+    }
+    return {key: value for key, value in entry.items() if value}
+
+
+def read_machine() -> dict[str, Any]:
+    """What the comparison was made with."""
+    processor = [line for line in _ask("cat", "/proc/cpuinfo") if line.startswith("model name")]
     return {
-        "versions": {"ale-py": version("ale-py")},
+        "commit": "".join(_ask("git", "rev-parse", "HEAD")),
+        "processor": processor[0].split(": ")[1] if processor else platform.machine(),
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("ale-py", "gymnasium", "numpy", "llvmlite")},
+        },
+    }
+
+
+def _ask(*command: str) -> list[str]:
+    """The lines that a program prints; none if it fails or is not there."""
+    try:
+        told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    except OSError:
+        return []
+    return told.stdout.splitlines()
+
+
+def read_kept(keep: Path, limits: dict[str, int]) -> tuple[list[Any], list[Any]]:
+    """What a file has: who made how many cases, and the cases."""
+    makers: list[dict[str, Any]] = []
+    rows = []
+    for row in map(json.loads, keep.read_text().splitlines() if keep.exists() else []):
+        if "game" in row:
+            rows.append(row)
+            makers[-1]["cases"] += 1
+        elif {name: row.pop(name) for name in limits} == limits:
+            makers.append(row | {"cases": 0})
+        else:
+            raise SystemExit(f"{keep} was made with other limits")
+    return makers, rows
+
+
+def compare_all(games: list[str], seeds: list[int], **how: Any) -> dict[str, Any]:
+    """Compare games, several at once."""
+    keep, until = Path(how["keep"]), time.time() + how.pop("seconds")
+    limits = {name: how[name] for name in ("episodes", "steps")}
+    makers, rows = read_kept(keep, limits)
+    done = {(row["game"], row["seed"], row["case"]) for row in rows}
+    cases = [(game, seed, index) for seed in seeds for game in games for index in range(len(CASES))]
+    todo = [case for case in cases if case not in done]
+    if todo and time.time() < until:
+        maker = read_machine()
+        with open(keep, "a") as file:
+            file.write(json.dumps(maker | limits) + "\n")
+        new = play_all(todo, until=until, **how)
+        makers.append(maker | {"cases": len(new)})
+        rows += new
+    due = len(seeds) * len(CASES)
+    found = {
+        game: sum_up([row for row in rows if row["game"] == game and row["seed"] in seeds], due)
+        for game in games
+    }
+    unequal = {"differences", "refused", "missing"}
+    equal = [each for each in found.values() if not each.keys() & unequal]
+    return {
+        "made_by": makers,
         "seeds": seeds,
         **limits,
-        "equal": sum(not each.keys() & {"differences", "refused"} for each in found.values()),
-        "steps_compared": sum(each["steps"] for each in found.values()),
+        "equal": len(equal),
+        "whole": sum(each.get("fewest_ends", 0) >= limits["episodes"] for each in equal),
+        "steps_compared": sum(each.get("steps", 0) for each in found.values()),
         "ends_compared": sum(each.get("ends", 0) for each in found.values()),
         "games": found,
     }
@@ -77,6 +173,8 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--episodes", type=int, default=5, help="that end in each case")
     parser.add_argument("--steps", type=int, default=10_000, help="the most in each case")
     parser.add_argument("--jobs", type=int, default=1, help="processes at once")
+    parser.add_argument("--keep", default=os.devnull, help="a file for each case's line")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="no case begins later")
     options = parser.parse_args(words)
     everything = cartridges.scored_names()
     options.games = everything if options.games == "all" else options.games.split(",")

@@ -21,7 +21,7 @@ The public names, most used first::
     policy = pixelpong.Policy.load("package")       an agent that acts on observations
     env = pixelpong.make_env()                      an exact Pong, as a Gymnasium environment
     gymnasium.make("pixelpong.envs:pixelpong/Pong-v0")           the same environment
-    envs = pixelpong.make_vec(64)                   many games at once; `make_two` is for two agents
+    envs = pixelpong.make_vec(64, game="breakout")  many games at once; `make_two` is for two agents
     envs = pixelpong.make_sb3(64)                   the same for stable-baselines3
 
     pixelpong.preset_names()                        the presets of `train`

@@ -29,7 +29,7 @@ from programs import (
 
 from pixelpong.atari import registers as r
 from pixelpong.atari.cartridges import facts
-from pixelpong.atari.drawing import COPIES
+from pixelpong.atari.drawing import DISTANCES, NUM_COPIES
 from pixelpong.atari.machine import TOP, WIDTH
 
 pytestmark = pytest.mark.slow
@@ -151,7 +151,7 @@ def gaps(size: int) -> list[int]:
     """Distances of a column to a player that matter: around each copy's beginning and end."""
     width = {5: 16, 7: 32}.get(size, 8)
     edges = (-1, 0, 1, 3, 4, 5, width - 1, width + 3, width + 4, width + 5)
-    starts = [start for start in COPIES[size] if start != 255]
+    starts = [DISTANCES[size] * k for k in range(NUM_COPIES[size])]
     return sorted({start + edge for start in starts for edge in edges} | {80})
 
 

@@ -34,8 +34,9 @@ def toy(tmp_path):
 def test_the_public_names_are_these():
     names = {
         "Config", "Evaluation", "PixelpongError", "Policy", "Run", "dashboard", "evaluate",
-        "export", "load_preset", "make_env", "make_two", "make_vec", "plot", "preset_names",
-        "record", "resume", "runs", "sweep", "tournament", "train", "training", "verify", "watch",
+        "export", "load_preset", "make_env", "make_sb3", "make_two", "make_vec", "plot",
+        "preset_names", "record", "resume", "runs", "sweep", "tournament", "train", "training",
+        "verify", "watch",
     }  # fmt: skip
     modules = {path.stem for path in Path(pixelpong.__file__).parent.iterdir()}
     assert not names & modules, "importing the module would hide the function"

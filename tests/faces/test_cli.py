@@ -161,6 +161,15 @@ def test_a_quiet_training_says_how_it_ended_on_one_line(call):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("game", "what"), [("breakout", ", rewards, lives, ends"), ("casino", "")])
+def test_verify_says_what_of_a_game_was_compared(call, monkeypatch, game, what):
+    monkeypatch.setattr("pixelpong.verification.STYLES", ("held",))
+    code, out, _ = call("verify", "--game", game)
+    assert (code, f": memory{what} and 2," in out) == (0, True)
+    assert out.endswith(" pictures as on ALE\n")
+
+
+@pytest.mark.slow
 def test_verify_prints_a_table_of_hashes_and_fails_when_the_bits_differ(call, report, monkeypatch):
     words = ["verify", *TOY[:2], "--updates", "2", "--batch-size", "2", "--presets", "classic"]
     told = report(*words)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pixelpong.atari.typed import Int, Machine, Wide, inline, lowest_bit, wide
+from pixelpong.atari.typed import Int, Machine, Wide, columns, inline, lowest_bit, wide
 
 MACHINE = np.dtype(
     [
@@ -174,3 +174,13 @@ def calls(m: Machine, a: Int, b: Int) -> Int:
     sets_byte(m, a)
     m.wide = halved(doubled(LARGE, b & 7)) | halved(wide(a & 0xFF))
     return noted(m, noted(m, a) + noted(m, b)) + m.byte
+
+
+def marks_columns(m: Machine, a: Int, b: Int) -> Int:
+    """Columns from a variable to another, and between two constants."""
+    begin = (a & 1023) % 193
+    end = begin + (b & 1023) % (193 - begin)
+    m.wide = columns(begin, end)
+    m.wides[0] = columns(80, 160)
+    m.wides[1] = columns(begin, 192)
+    return begin

@@ -7,6 +7,7 @@ pages show.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -21,6 +22,7 @@ from pages import wait_for
 from shown import DOCS, FENCED, LOG, PAGES, ROOT, read_blocks, read_commands
 
 import pixelpong
+from pixelpong.atari import cartridges
 from pixelpong.faces import cli
 
 START = DOCS / "start.md"
@@ -130,10 +132,64 @@ def test_python_has_each_command_under_its_name():
 
 
 def test_each_part_of_the_reference_that_is_generated_is_on_one_page():
-    pages = [path.read_text("utf-8") for path in (DOCS / "reference").iterdir()]
+    pages = [page.read_text("utf-8") for page in PAGES]
     for name, describe in generated.DIRECTIVES.items():
-        assert sum(f"generated-{name}" in page for page in pages) == 1, name
-        assert describe().count("\n") > 5, name
+        assert sum(f"{{generated-{name}}}" in page for page in pages) == 1, name
+        assert describe().count("\n") > (1 if name in MEASURED else 5), name
+
+
+MEASURED = ("speeds", "breakout")
+"""Tables with a row for each row of a record, of which one may not be made yet."""
+
+
+def test_the_tables_of_measurements_have_the_rows_of_their_records(tmp_path, monkeypatch):
+    rates = {"make_vec": 31_329, "AtariVectorEnv": 3366, "EnvPool": 3060}
+    row = rates | {"over_AtariVectorEnv": [9.27, 8.98, 9.37], "over_EnvPool": [10.24, 9.91, 10.28]}
+    curve = [
+        {"steps": 40_960 * k, "seconds": 90.0 * k, "mean_return_100": k / 10} for k in range(1, 59)
+    ]
+    monkeypatch.setattr(generated, "BENCHMARKS", tmp_path)
+    assert [generated.DIRECTIVES[name]().count("\n") for name in MEASURED] == [2, 2]
+    record = {"games": {"breakout": row}, "sizes": {"8": row}}
+    (tmp_path / "vector.json").write_text(json.dumps(record))
+    (tmp_path / "ppo_breakout.json").write_text(json.dumps({"curve": curve}))
+    *_, breakout, eight = generated.describe_speeds().splitlines()
+    assert breakout == "| `breakout` | 31,300 | 3,400 | 3,100 | 9.3 | 10.2 |"
+    assert eight.startswith("| `pong`, 8 at once | 31,300 |")
+    _, _, *points, last = generated.describe_breakout().splitlines()
+    assert (len(points), last) == (9, "| 2.38 M | 87 | 5.8 |")
+
+
+def test_the_pages_claim_the_games_that_the_nightly_job_compares():
+    text = (ROOT / "tests/envs/test_same_bytes.py").read_text("utf-8")
+    assert text.count("@pytest.mark.soak") == text.count('parametrize("game", scored_names())') == 2
+    nightly = (ROOT / ".github/workflows/nightly.yml").read_text("utf-8")
+    assert re.search(r"make soak ARGS=.*tests/envs/test_same_bytes\.py", nightly)
+    games, page = len(cartridges.scored_names()), (DOCS / "howto/games.md").read_text("utf-8")
+    for path, words in {
+        "README.md": f"on {games - 1} more of ALE's games",
+        "docs/zh/README.md": f"另外 {games - 1} 个游戏",
+        "docs/howto/games.md": f"{games} of ALE's games",
+        "docs/faq.md": f"[{games} games](howto/games.md)",
+        "docs/concepts.md": f"[{games} of them](howto/games.md)",
+        "docs/emulator.md": f"{games} games have these facts",
+        "docs/reliability.md": f"the {games} games",
+        "CHANGELOG.md": f"- {games} games for your agent",
+    }.items():
+        assert words in (ROOT / path).read_text("utf-8"), path
+    excluded = page.split("## What is not covered")[1]
+    named = set(re.findall(r"`(\w+)`", excluded)) & cartridges.facts().keys()
+    assert named == cartridges.not_scored().keys() | {"double_dunk"}
+
+
+def test_the_table_of_games_says_what_is_covered_of_each():
+    rows = {line.split("`")[1]: line for line in generated.describe_games().splitlines()[2:]}
+    assert rows.keys() == cartridges.facts().keys()
+    for name, line in rows.items():
+        reason = cartridges.not_scored().get(name)
+        assert (f"not covered: {reason}" in line) if reason else ("| covered |" in line), name
+    assert rows["breakout"].startswith("| `breakout` | 2K | 4 | yes | covered |")
+    assert rows["pong"].startswith("| `pong` | 2K | 6 | none | covered |")
 
 
 @pytest.mark.slow

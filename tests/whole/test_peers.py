@@ -14,7 +14,7 @@ import pytest
 import pixelpong
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-PAGES = [EXAMPLES.parent / "docs" / "howto" / name for name in ("python.md", "environment.md")]
+PAGES = [EXAMPLES.parent / "docs/howto" / f"{it}.md" for it in ("python", "environment", "games")]
 OURS = "pixelpong.envs:pixelpong/Pong-v0"
 
 pytestmark = [
@@ -29,11 +29,13 @@ pytestmark = [
 
 SHORTER = {
     "total_timesteps=1_000_000": "total_timesteps=1024",
+    "TOTAL_TIMESTEPS = 128, 0.99, 0.95, 2_000_000": "TOTAL_TIMESTEPS = 128, 0.99, 0.95, 4096",
     "while not is_over:": "for _ in range(300):",
+    "import gym\n": "import gymnasium as gym\n",
     f'make_vec_env("{OURS}", seed=0)':
         f'make_vec_env("{OURS}", seed=0, env_kwargs={{"max_frames": 600}})',
 }  # fmt: skip
-"""The page's figures, and what is a second instead of an hour."""
+"""The page's figures, and what is a second instead of an hour; a library that is not installed."""
 
 
 def run(*words: str | Path) -> str:

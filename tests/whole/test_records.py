@@ -165,6 +165,75 @@ def test_what_differs_in_memory_or_pictures_is_refused():
     assert len(RECORDS["games.json"]["games"]) - len(differ) == 103
 
 
+def test_every_game_was_compared_as_its_command_says_and_none_differs():
+    record, options = RECORDS["same_bytes.json"], options_of("same_bytes.json")
+    assert list(record["games"]) == options.games == cartridges.scored_names()
+    for name in ("seeds", "episodes", "steps"):
+        assert record[name] == getattr(options, name)
+    rows = record["games"].values()
+    assert not any("differences" in row for row in rows)
+    assert {name for name, row in record["games"].items() if "refused" in row} == {"double_dunk"}
+    equal = [row for row in rows if not row.keys() & {"refused", "missing"}]
+    assert record["equal"] == len(equal)
+    assert record["whole"] == sum(row.get("fewest_ends", 0) >= record["episodes"] for row in equal)
+    cases = len(options.seeds) * len(same_bytes().CASES) * len(rows)
+    missing = sum(row.get("missing", 0) for row in rows)
+    assert sum(maker["cases"] for maker in record["made_by"]) == cases - missing
+
+
+def same_bytes() -> Any:
+    """The script that compares."""
+    return script_of("python benchmarks/same_bytes.py")[0]
+
+
+ROW = {"steps": 8, "ends": 1, "cuts": 0, "rewarded": 2, "lives_lost": 0, "differences": []}
+
+
+def test_a_case_is_written_down_as_soon_as_it_is_compared(tmp_path, monkeypatch):
+    module, keep = same_bytes(), tmp_path / "kept"
+    clock = iter([1.0, 2.0, 3.5])
+    monkeypatch.setattr(module.time, "time", lambda: next(clock))
+
+    def compare(game, seed, episodes, steps, **options):
+        lines = keep.read_text().splitlines() if keep.exists() else []
+        assert len(lines) == [{}, *module.CASES].index(options) - 1
+        return module.Comparison(8)
+
+    monkeypatch.setattr(module, "compare", compare)
+    cases = [("pong", 3, index) for index in range(3)]
+    rows = module.play_in_turn(cases, 3.0, str(keep), episodes=1, steps=9)
+    assert [row["case"] for row in rows] == [0, 1]  # the third would begin too late
+    assert list(map(json.loads, keep.read_text().splitlines())) == rows
+
+
+def test_what_is_kept_is_not_compared_again_and_what_is_missing_is_counted(tmp_path, monkeypatch):
+    module, keep = same_bytes(), tmp_path / "kept"
+    asked = []
+
+    def play_all(cases, **how):
+        asked.extend(cases)
+        return [dict(zip(("game", "seed", "case"), case, strict=True)) | ROW for case in cases[:2]]
+
+    monkeypatch.setattr(module, "play_all", play_all)
+    kept = [{"game": "pong", "seed": 0, "case": index} | ROW for index in (0, 2)]
+    kept[1] |= {"differences": ["step 3: rewards"]}
+    lines = [{"commit": "abc", "episodes": 1, "steps": 9}, *kept]
+    keep.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    how = {"keep": keep, "jobs": 1, "episodes": 1, "steps": 9}
+    report = module.compare_all(["pong"], [0, 1], seconds=60, **how)
+    seeds = [0] * 2 + [1] * 4
+    assert asked == [("pong", seed, k) for seed, k in zip(seeds, (1, 3, 0, 1, 2, 3), strict=True)]
+    assert [maker["cases"] for maker in report["made_by"]] == [2, 2]
+    row = report["games"]["pong"]
+    assert (row["missing"], row["steps"], row["fewest_ends"], report["equal"]) == (4, 32, 1, 0)
+    assert row["differences"] == [f"seed 0, {module.CASES[2]}: step 3: rewards"]
+    asked.clear()
+    assert module.compare_all(["pong"], [0], seconds=0, **how)["games"]["pong"]["missing"] == 2
+    assert asked == []
+    with pytest.raises(SystemExit, match="other limits"):
+        module.compare_all(["pong"], [0], seconds=60, **how | {"steps": 10})
+
+
 def test_ppo_in_pytorch_has_the_options_of_its_command():
     """Without PyTorch the script cannot be read, but its command can."""
     record = RECORDS["ppo_torch.json"]

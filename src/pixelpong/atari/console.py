@@ -33,7 +33,7 @@ from pixelpong.atari.machine import (
     TOO_MANY,
     TOP,
 )
-from pixelpong.atari.registers import ALL_OBJECTS, CLOCKS, CTRLPF, STALE
+from pixelpong.atari.registers import ALL_OBJECTS, BLANK_CLOCKS, CLOCKS, CTRLPF, STALE
 from pixelpong.atari.tia import charge_paddles, read_tia, write_tia
 from pixelpong.atari.typed import Int, Machine, copy, inline
 
@@ -188,6 +188,7 @@ def begin_frame(m: Machine) -> None:
     m.stop = 0
     m.now = min(max(m.begun, 0), FAR) if m.begun else m.cycle
     m.drawn = CLOCKS * (TOP + ROWS) if m.begun else CLOCKS * TOP
+    m.unseen_until = FAR if m.begun else CLOCKS * TOP + BLANK_CLOCKS
     m.dirty = ALL_OBJECTS | STALE
     m.objects = 0
     m.meets = 0

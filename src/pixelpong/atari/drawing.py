@@ -13,23 +13,26 @@ whose latch is not yet set (``m.cares``), and only pairs that overlap somewhere 
 
 from __future__ import annotations
 
-from pixelpong.atari.machine import (
-    DRAW_OWN,
-    DRAW_PICTURE,
-    ROWS,
-    TOP,
-    WIDTH,
-)
+from pixelpong.atari.machine import DRAW_OWN, DRAW_PICTURE, FAR, ROWS, TOP, WIDTH
 from pixelpong.atari.registers import *
-from pixelpong.atari.typed import Int, Machine, Wide, blend, copy, fill, inline, lowest_bit, wide
+from pixelpong.atari.typed import (
+    Int,
+    Machine,
+    Wide,
+    blend,
+    columns,
+    copy,
+    fill,
+    inline,
+    lowest_bit,
+    wide,
+)
 
 _LINE = (1 << WIDTH) - 1
 
-# For the low bits of NUSIZx, the columns of the copies of a player or missile; 255 means none.
-COPIES = (
-    (0, 255, 255), (0, 16, 255), (0, 32, 255), (0, 16, 32),
-    (0, 64, 255), (0, 255, 255), (0, 32, 64), (0, 255, 255),
-)  # fmt: skip
+# For the low bits of NUSIZx, the number of copies of a player or missile, and the columns from one
+# copy to the next.
+NUM_COPIES, DISTANCES = (1, 2, 2, 3, 2, 1, 3, 1), (0, 16, 32, 16, 64, 0, 32, 0)
 
 # Each byte with its bits reversed, and each byte with bits two or four pixels wide.
 MIRRORED = tuple(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
@@ -83,6 +86,8 @@ OBJECTS_LOW, OBJECTS_HIGH = (
 )
 """The objects that can set some latches, by the latches' low and high byte."""
 
+# The register with the colour of each object.
+COLOURS = (COLUPF, COLUP0, COLUP1, COLUP0, COLUP1, COLUPF)
 _LEFT_HALF = (1 << 80) - 1
 # Columns that a "star" moves to the left from one line to the next.
 _STAR_MOVES = (18, 33, 0, 17)
@@ -139,10 +144,9 @@ def player_or_missile_mask(m: Machine, o: Int) -> Wide:
             late = 1
     mask = wide(0)
     if bits != 0:
-        for k in range(3):
-            if k >= first and COPIES[size][k] != 255:
-                column = (m.position[o - PLAYER0] + COPIES[size][k] + late) % WIDTH
-                mask |= wide(bits) << column
+        for k in range(first, NUM_COPIES[size]):
+            column = m.position[o - PLAYER0] + DISTANCES[size] * k + late
+            mask |= wide(bits) << column % WIDTH
     return around(mask)
 
 
@@ -206,12 +210,6 @@ def shows_playfield_alone(m: Machine) -> Int:
 
 
 @inline
-def columns(x0: Int, x1: Int) -> Wide:
-    """The bits of the columns from x0 up to, but not including, x1."""
-    return (wide(1) << x1) - (wide(1) << x0)
-
-
-@inline
 def objects_of(latches: Int) -> Int:
     """The objects that can set some latches."""
     return OBJECTS_LOW[latches & 255] | OBJECTS_HIGH[latches >> 8 & 255]
@@ -228,7 +226,10 @@ def draw_before(m: Machine, clock: Int, changes: Int) -> None:
 def draw_to(m: Machine, clock: Int) -> None:
     """Draw the missing part up to a colour clock, with the current registers."""
     if clock > m.drawn:
-        draw_bands(m, clock)
+        if clock <= m.unseen_until and changes_between_lines(m) == 0:
+            m.drawn = clock
+        else:
+            draw_bands(m, clock)
 
 
 @inline
@@ -240,13 +241,26 @@ def changes_between_lines(m: Machine) -> Int:
 def draw_bands(m: Machine, clock: Int) -> None:
     """Draw up to a clock, line by line while something changes between two lines."""
     begin = m.drawn
-    end = min(clock, CLOCKS * (TOP + ROWS))
+    bottom = CLOCKS * (TOP + ROWS)
+    end = min(clock, bottom)
     if end > begin:
         m.drawn = end
+        m.unseen_until = end // CLOCKS * CLOCKS + BLANK_CLOCKS if end < bottom else FAR
         if changes_between_lines(m):
             begin = draw_single_lines(m, begin, end)
         if begin < end:
             draw_band(m, begin, end)
+
+
+@inline
+def open_latches(m: Machine) -> Int:
+    """The latches that are not yet set and whose objects are both switched on."""
+    if m.tia[VBLANK] & 2:
+        return 0
+    if m.dirty & STALE:
+        m.dirty &= ALL_OBJECTS
+        m.on = objects_switched_on(m)
+    return LATCHES_AMONG[m.on] & ~m.collisions
 
 
 def draw_single_lines(m: Machine, begin: Int, end: Int) -> Int:
@@ -287,19 +301,11 @@ def end_blanks(m: Machine, begin: Int, end: Int) -> None:
 def draw_band(m: Machine, begin: Int, end: Int) -> None:
     """Draw a band: the rest of a line, whole lines, the start of a line."""
     latches = ALL_LATCHES & ~m.collisions
-    is_unseen = m.draws == DRAW_OWN and end < CLOCKS * (TOP + FIRST_OWN_ROW)
-    if m.draws == 0 or is_unseen:
-        if m.tia[VBLANK] & 2 or shows_playfield_alone(m):
-            latches = 0
-        if latches:
-            if m.dirty & STALE:
-                m.dirty &= ALL_OBJECTS
-                m.on = objects_switched_on(m)
-            latches &= LATCHES_AMONG[m.on & ALL_OBJECTS]
-        if latches:
-            needed = m.dirty & objects_of(latches)
-            if needed:
-                refresh(m, needed)
+    if m.draws == 0 or (m.draws == DRAW_OWN and end < CLOCKS * (TOP + FIRST_OWN_ROW)):
+        latches = open_latches(m)
+        needed = m.dirty & objects_of(latches)
+        if needed:
+            refresh(m, needed)
         if latches & m.meets == 0:
             if m.blanks:
                 end_blanks(m, begin, end)
@@ -353,7 +359,9 @@ def find_collisions(m: Machine, where: Wide, latches: Int) -> None:
 def is_score(m: Machine) -> Int:
     """Whether each half of the playfield has a player's colour; in front, only if it is alone."""
     control = m.tia[CTRLPF] & 6
-    return control == 2 or (control == 6 and objects_switched_on(m) == 1 << PLAYFIELD)
+    if control == 6 and objects_switched_on(m) == 1 << PLAYFIELD:
+        control = 2
+    return control == 2
 
 
 @inline
@@ -361,9 +369,7 @@ def colour_of(m: Machine, o: Int, is_right: Int) -> Int:
     """The palette index of an object in one half of the line."""
     if o == PLAYFIELD and is_score(m):
         return m.tia[COLUP0 + is_right]
-    if o in (PLAYFIELD, BALL):
-        return m.tia[COLUPF]
-    return m.tia[COLUP0 + ((o - PLAYER0) & 1)]
+    return m.tia[COLOURS[o]]
 
 
 def paint(m: Machine, row: Int, x0: Int, x1: Int, count: Int) -> None:
@@ -374,17 +380,19 @@ def paint(m: Machine, row: Int, x0: Int, x1: Int, count: Int) -> None:
     at = row * WIDTH
     where = columns(x0, x1)
     if m.tia[VBLANK] & 2:
-        fill(m.picture, at + x0, m.shades[0], x1 - x0)
+        blend(m.picture, at, where, m.shades[0])
     else:
-        fill(m.picture, at + x0, m.shades[m.tia[COLUBK] | m.is_grey], x1 - x0)
+        blend(m.picture, at, where, m.shades[m.tia[COLUBK] | m.is_grey])
         for k in range(5, -1, -1):
             o = FRONT_TO_BACK[m.tia[CTRLPF] >> 1 & 3][k]
             if m.objects >> o & 1:
                 pixels = m.mask[o] & where
-                blend(m.picture, at, pixels, m.shades[colour_of(m, o, 0) | m.is_grey])
+                colour = m.tia[COLOURS[o]]
                 if o == PLAYFIELD and is_score(m):
-                    shade = m.shades[colour_of(m, o, 1) | m.is_grey]
-                    blend(m.picture, at, pixels & ~_LEFT_HALF, shade)
+                    colour = m.tia[COLUP0]
+                    blend(m.picture, at, pixels, m.shades[m.tia[COLUP1] | m.is_grey])
+                    pixels &= _LEFT_HALF
+                blend(m.picture, at, pixels, m.shades[colour | m.is_grey])
     for k in range(1, count):
         copy(m.picture, at + k * WIDTH, at, WIDTH)
     if m.blanks != 0 and x0 < 8:  # in the first row only

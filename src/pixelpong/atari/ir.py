@@ -23,7 +23,17 @@ from pixelpong.atari.program import (
 )
 from pixelpong.atari.typed import WIDE_BITS
 
-_BUILT_IN = ("wide", "min", "max", "lowest_bit", "rounds_that_meet", "fill", "copy", "blend")
+_BUILT_IN = (
+    "wide",
+    "min",
+    "max",
+    "lowest_bit",
+    "rounds_that_meet",
+    "columns",
+    "fill",
+    "copy",
+    "blend",
+)
 
 ARITHMETIC: dict[type, tuple[str, Callable[[int, int], int]]] = {
     ast.Add: ("add", operator.add),
@@ -42,6 +52,13 @@ ARITHMETIC: dict[type, tuple[str, Callable[[int, int], int]]] = {
 _COMPARISONS = {
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "slt", ast.LtE: "sle", ast.Gt: "sgt", ast.GtE: "sge",
 }  # fmt: skip
+
+_LANES = f"<{WIDE_BITS} x i8>"  # a byte for each bit of a wide number
+
+
+def _ramp(step: int) -> str:
+    """The bytes 0, step, 2·step …"""
+    return ", ".join(f"i8 {step * k & 0xFF}" for k in range(WIDE_BITS))
 
 
 class Expressions:
@@ -269,6 +286,8 @@ class Expressions:
                 return Value(INT, found)
             case "rounds_that_meet":
                 return self._rounds_that_meet(*given)
+            case "columns":
+                return self._columns(*given)
             case "fill" | "copy":
                 return self._move_bytes(name, *given)
             case "blend":
@@ -283,19 +302,25 @@ class Expressions:
         return Value(NOTHING, "")
 
     def _rounds_that_meet(self, start: Value, step: Value, mask: Value) -> Value:
-        lanes = f"<{WIDE_BITS} x i8>"
         assert isinstance(step.name, int)
-        ramp = ", ".join(f"i8 {step.name * k & 0xFF}" for k in range(WIDE_BITS))
-
-        def spread(value: Value) -> str:
-            one = self._new(f"insertelement {lanes} poison, i8 {self._to('i8', value)}, i64 0")
-            nowhere = f"<{WIDE_BITS} x i32> zeroinitializer"
-            return self._new(f"shufflevector {lanes} {one}, {lanes} poison, {nowhere}")
-
-        bytes_ = self._new(f"add {lanes} {spread(start)}, <{ramp}>")
-        masked = self._new(f"and {lanes} {bytes_}, {spread(mask)}")
-        met = self._new(f"icmp eq {lanes} {masked}, zeroinitializer")
+        bytes_ = self._new(f"add {_LANES} {self._spread(start)}, <{_ramp(step.name)}>")
+        masked = self._new(f"and {_LANES} {bytes_}, {self._spread(mask)}")
+        met = self._new(f"icmp eq {_LANES} {masked}, zeroinitializer")
         return Value(WIDE, self._new(f"bitcast <{WIDE_BITS} x i1> {met} to {WIDE}"))
+
+    def _columns(self, begin: Value, end: Value) -> Value:
+        if isinstance(begin.name, int) and isinstance(end.name, int):
+            return Value(WIDE, (1 << end.name) - (1 << begin.name))
+        is_after = self._new(f"icmp ule {_LANES} {self._spread(begin)}, <{_ramp(1)}>")
+        is_before = self._new(f"icmp ugt {_LANES} {self._spread(end)}, <{_ramp(1)}>")
+        found = self._new(f"and <{WIDE_BITS} x i1> {is_after}, {is_before}")
+        return Value(WIDE, self._new(f"bitcast <{WIDE_BITS} x i1> {found} to {WIDE}"))
+
+    def _spread(self, value: Value) -> str:
+        """A vector that has a byte in each lane."""
+        one = self._new(f"insertelement {_LANES} poison, i8 {self._to('i8', value)}, i64 0")
+        nowhere = f"<{WIDE_BITS} x i32> zeroinitializer"
+        return self._new(f"shufflevector {_LANES} {one}, {_LANES} poison, {nowhere}")
 
     def _blend(self, array: Value, at: Value, mask: Value, value: Value) -> Value:
         row, byte = self._element(str(array.name), 1, at), self._to("i8", value)

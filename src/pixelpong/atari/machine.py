@@ -134,6 +134,7 @@ MACHINE = np.dtype(
         ("meets", "<u2"),  # latches of the pairs of objects that overlap somewhere in the line
         ("cares", "u1"),  # bit o: while nothing is drawn, object o matters to a latch not yet set
         ("drawn", "<i4"),
+        ("unseen_until", "<i4"),  # the beam shows no pixel between `drawn` and this clock
         ("mask", "<u8", (6, 3)),  # the pixels of each object in a line, bit x for column x
         ("shades", "u1", 256),  # the picture's value for each palette index
         ("picture", "u1", MOST_ROWS * WIDTH),  # palette indices or other shades

@@ -24,7 +24,8 @@ from __future__ import annotations
 
 from pixelpong.atari.drawing import (
     ALL_LATCHES,
-    COPIES,
+    DISTANCES,
+    NUM_COPIES,
     draw_before,
     draw_to,
     objects_of,
@@ -131,13 +132,12 @@ def find_copy(m: Machine, p: Int, column: Int) -> Int:
     """1 if a column is inside a copy of a player, 2 if in the four before a copy, else 0."""
     size = m.tia[NUSIZ0 + p] & 7
     found = 0
-    for k in range(3):
-        if COPIES[size][k] != 255:
-            gap = (column + WIDTH - (m.position[p] + COPIES[size][k]) % WIDTH) % WIDTH
-            if gap < 4:
-                found = 2
-            elif gap < 4 + _SPREAD[size]:
-                found = 1
+    for k in range(NUM_COPIES[size]):
+        gap = (column + WIDTH - (m.position[p] + DISTANCES[size] * k) % WIDTH) % WIDTH
+        if gap < 4:
+            found = 2
+        elif gap < 4 + _SPREAD[size]:
+            found = 1
     return found
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from pixelpong.atari.drawing import FRONT_TO_BACK, colour_of, columns
+from pixelpong.atari.drawing import FRONT_TO_BACK, colour_of
 from pixelpong.atari.machine import DRAW_OWN, MACHINE, WIDTH
 from pixelpong.atari.registers import *
-from pixelpong.atari.typed import Int, Machine, Wide, wide
+from pixelpong.atari.typed import Int, Machine, Wide, columns, wide
 
 FIELD_TOP, FIELD_SIZE = 35, 80
 DRAW_FIELD = DRAW_OWN

@@ -168,12 +168,14 @@ class SingleEnv(gymnasium.Env[NDArray[Any], np.int64]):
         observations, _ = self._envs.reset(seed=seed)
         return observations[0], self._info()
 
-    def step(self, action: np.int64 | int) -> Step:
-        """Play one step with an index of `actions`."""
-        number = np.asarray(action)
-        if number.shape != () or number.dtype.kind not in "biu":
-            raise ConfigError(must_be("action", "a whole number", repr(action)))
-        observations, (reward,), (over,), (cut,), _ = self._envs.step(number[None])
+    def step(self, action: Any) -> Step:
+        """Play one step with an index of `actions`, or with a continuous action, [3] float32."""
+        chosen, shape = np.asarray(action), self.action_space.shape
+        kinds = "f" if shape else "biu"  # continuous actions are three numbers
+        if chosen.shape != shape or chosen.dtype.kind not in kinds:
+            allowed = f"{shape[0]} floats" if shape else "a whole number"
+            raise EnvError(must_be("action", allowed, repr(action)))
+        observations, (reward,), (over,), (cut,), _ = self._envs.step(chosen[None])
         return observations[0], float(reward), bool(over), bool(cut), self._info()
 
     def get_action_meanings(self) -> list[str]:

@@ -60,7 +60,7 @@ Step = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, A
 
 
 class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
-    """Many games of one cartridge, as a replacement for ale-py's ``AtariVectorEnv``.
+    """Many Atari games, as a replacement for ale-py's ``AtariVectorEnv``.
 
     The options have the same names and defaults; the same seed and actions give the same bytes.
 
