@@ -19,6 +19,7 @@ from pettingzoo.test import parallel_api_test, parallel_seed_test
 from pettingzoo.test.state_test import test_parallel_env as check_states
 
 import pixelpong
+from pixelpong.atari.cartridges import scored_names
 from pixelpong.envs.errors import EnvError
 from pixelpong.envs.gym import id_of, make_theirs
 from pixelpong.errors import ConfigError
@@ -43,6 +44,18 @@ def test_one_game_is_ale_pys_own_environment(game, skip, sticky):
     ours, theirs = pixelpong.make_env(game=game, **whole), make_theirs(game, **whole)
     assert ours.get_action_meanings() == theirs.unwrapped.get_action_meanings()
     assert ours.action_space == theirs.action_space
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("game", scored_names())
+@pytest.mark.parametrize("rules", [{"repeat_action_probability": 0.25}, {"frameskip": 1}], ids=str)
+def test_every_game_is_ale_pys_own_environment(game, rules):
+    rules = {"frameskip": 4, "repeat_action_probability": 0.0} | rules
+    try:
+        ours = pixelpong.make_env(game=game, coins="ale", **rules)
+    except EnvError as error:
+        pytest.skip(str(error))
+    count_ends(ours, make_theirs(game, **rules), 5, 1500)
 
 
 @pytest.mark.slow
