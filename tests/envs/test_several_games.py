@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -29,6 +31,7 @@ def test_each_game_is_the_same_as_alone(num_threads, mode):
             state = several.clone_state()
             several.step(actions)
             several.restore_state(state)
+            several = pickle.loads(pickle.dumps(several))
         *results, infos = several.step(actions)
         for i, envs in enumerate(alone):
             *own, own_infos = envs.step(actions[i : i + 1])

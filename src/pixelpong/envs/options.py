@@ -104,10 +104,11 @@ def check_options(options: dict[str, Any], maker: str) -> EnvOptions:
     `maker` is the name of the called function.
     """
     types = get_type_hints(EnvOptions, include_extras=True)
-    games = _read_games(types.pop("games") and options["games"], maker)
+    del types["games"]
+    games = _read_games(options["games"], maker)
     alone = {name: _check(name, types[name], options[name], maker) for name in types}
     if games:
-        alone |= {"game": games[0], "num_envs": _count(games, alone)}
+        alone["num_envs"] = _count(games, alone)
     checked = EnvOptions(**alone, games=games)
     for game in dict.fromkeys(checked.all_games):
         _check_game(checked, game)
