@@ -131,6 +131,20 @@ def test_a_state_may_be_repeated_and_any_console_is_safe():
     assert failed > 0
 
 
+@pytest.mark.parametrize("sticky", [0.0, 0.25])
+@pytest.mark.parametrize("game", ["pong", "elevator_action"])  # which has memory of its own
+def test_a_state_after_many_episodes_is_one(game, sticky):
+    options = {"game": game, "max_num_frames_per_episode": 1, "repeat_action_probability": sticky}
+    envs, other = (pixelpong.make_vec(1, **options) for _ in range(2))
+    envs.reset(seed=0)
+    for _ in range(150):
+        envs.step(np.array([1]))
+    other.restore_state(envs.clone_state())
+    for ours, theirs in zip(*(it.step(np.array([1])) for it in (envs, other)), strict=True):
+        if isinstance(ours, np.ndarray):
+            np.testing.assert_array_equal(ours, theirs)
+
+
 def test_a_state_of_another_number_of_games_is_refused_with_the_way_out():
     one, four = (pixelpong.make_vec(n, "field") for n in (1, 4))
     one.reset(seed=0)

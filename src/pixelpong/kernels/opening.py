@@ -52,6 +52,13 @@ def toss_coins(coins, count, row):  # type: ignore[no-untyped-def]
 
 
 @_part
+def use_coins(rules, chance, count):  # type: ignore[no-untyped-def]
+    """Use the coins of these many frames, if there are coins."""
+    if rules.tosses_coins:
+        chance.coins.used += 2 * count
+
+
+@_part
 def start_episode(games, i, seed, part):  # type: ignore[no-untyped-def]
     """Start an episode of a game: the first one of `seed`, or the next one if it is −1."""
     console, game, chance = part.console, games.rows[i], games.chances[i]
@@ -63,13 +70,13 @@ def start_episode(games, i, seed, part):  # type: ignore[no-untyped-def]
         seed_twister(chance.coins, seed)
         seed_twister(chance.console, SEED)
         chance.console.used += rules.loading_draws
-        chance.coins.used += 2 * rules.coin_frames
+        use_coins(rules, chance, rules.coin_frames)
         for k in range(len(part.starts.memory)):
             state[_RAM + k] = part.starts.memory[k]
     else:
         game.episode += 1
         if rules.wastes_coins:
-            chance.coins.used += 2 * (-game.num_frames % rules.most_frames)
+            use_coins(rules, chance, -game.num_frames % rules.most_frames)
     clear(console, game)
     _start(console, part.starts, game, chance, state)
     fires = rules.first_action != 0
@@ -86,15 +93,9 @@ def start_episode(games, i, seed, part):  # type: ignore[no-untyped-def]
         hold(rules, game, now.moves, part.row, wanted, console.actions)
         draws = rules.draws if played + wanted == count else np.int64(DRAW_NOTHING)
         done = emulate(
-            rules,
-            game,
-            console.now[0],
-            console.addresses[0],
-            console.actions_address,
-            wanted,
-            draws,
+            rules, game, now, console.addresses[0], console.actions_address, wanted, draws
         )
-        chance.coins.used += 2 * done
+        use_coins(rules, chance, done)
         played += done
         if game.is_over:  # then another game starts
             save(machine, state, rules.state_size)
@@ -134,4 +135,4 @@ def _start(console, starts, game, chance, state):  # type: ignore[no-untyped-def
         starts.is_known[which] = True
     game.episode_frames = frames
     game.total_frames += frames
-    chance.coins.used += 2 * rules.coin_frames
+    use_coins(rules, chance, rules.coin_frames)

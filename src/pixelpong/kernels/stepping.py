@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from pixelpong.kernels.compiling import compiled
 from pixelpong.kernels.games import Console, copy, play_step, save
 from pixelpong.kernels.intrinsics import call_play_frames, call_shrink, lowest_bit
-from pixelpong.kernels.opening import Starts, start_episode, toss_coins
+from pixelpong.kernels.opening import Starts, start_episode, toss_coins, use_coins
 
 _kernel = compiled(error_model="numpy")
 _part: Any = register_jitable(error_model="numpy")
@@ -285,8 +285,7 @@ def _play_one(games, orders, part, i):  # type: ignore[no-untyped-def]
         toss_coins(chance.coins, rules.most_frames, part.row)
         row = part.row
     num_pictures, which = play_step(console, game, row)
-    if rules.tosses_coins:
-        chance.coins.used += 2 * (game.num_frames - played)
+    use_coins(rules, chance, game.num_frames - played)
     chance.lives, chance.turn = now.lives[1], now.turns[0]
     return num_pictures, which, game.num_frames - played
 
