@@ -174,7 +174,9 @@ CURES = {
         tia, "(m.position[p] + _MIDDLE[m.tia[NUSIZ0 + p] & 7]) % WIDTH", "m.position[2 + p]",
     ),
     "stale drawing": (
-        console, "if m.begun else CLOCKS * TOP", "if m.begun else max(m.drawn, CLOCKS * TOP)",
+        console,
+        "if m.begun else CLOCKS * TOP\n",
+        "if m.begun else max(m.drawn, CLOCKS * TOP)\n",
     ),
     "stale stop code": (console, "    m.stop = 0\n", ""),
     "rounds in which the first paddle is charged": (

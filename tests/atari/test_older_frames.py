@@ -21,6 +21,7 @@ from pixelpong.atari.machine import (
     FRAME_DONE,
     KEPT_SIZE,
     MOST_OLDER,
+    PADDLE_TURN,
     ROWS,
     TOO_OLD,
     TOP,
@@ -194,7 +195,7 @@ def test_what_is_kept_is_all_that_a_picture_depends_on():
     for _ in range(30):
         other = np.frombuffer(rng.bytes(lockstep.machine.nbytes), lockstep.machine.dtype).copy()
         other.view(np.uint8)[:KEPT_SIZE] = lockstep.machine.view(np.uint8)[:KEPT_SIZE]
-        other["shades"], other["is_over"] = range(256), 0
+        other["shades"], other["turn"], other["is_over"] = range(256), PADDLE_TURN, 0
         lockstep.machine = other
         lockstep.step(0, draws=True)
     assert not lockstep.found.difference

@@ -20,6 +20,7 @@ from pixelpong.atari.machine import (
     DRAW_PICTURE,
     MACHINE,
     MOST_NOTED,
+    PADDLE_TURN,
     STATE,
     make_machine,
 )
@@ -95,7 +96,7 @@ def test_a_snapshot_in_mid_game_continues_with_ales_score(name):
     for _ in range(1000):
         other = np.frombuffer(rng.bytes(MACHINE.itemsize), MACHINE).copy()
         other.view(np.uint8)[:size] = lockstep.machine.view(np.uint8)[:size]
-        other["shades"] = range(256)
+        other["shades"], other["turn"] = range(256), PADDLE_TURN
         lockstep.machine = other
         lockstep.step(next(actions), draws=False)
         if lockstep.machine["is_over"][0]:

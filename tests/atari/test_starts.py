@@ -15,7 +15,7 @@ from pixelpong.atari import cartridges
 from pixelpong.atari.cartridge import Select
 from pixelpong.atari.cartridges import cartridge
 from pixelpong.atari.game import Game
-from pixelpong.atari.machine import DRAW_NOTHING, WIDTH
+from pixelpong.atari.machine import DRAW_NOTHING, PADDLE_TURN, WIDTH
 from pixelpong.atari.starting import reset, start, timers
 from pixelpong.env.lockstep import Lockstep
 from pixelpong.errors import EmulatorError
@@ -112,7 +112,7 @@ def test_a_start_plays_from_any_record_that_was_reset():
     machine, size = reset(game, 3, bytes(128)), game.cartridge.kept_size
     rubbish = np.frombuffer(rng.bytes(machine.nbytes), machine.dtype).copy()
     rubbish.view(np.uint8)[:size] = machine.view(np.uint8)[:size]
-    rubbish["shades"] = range(256)
+    rubbish["shades"], rubbish["turn"] = range(256), PADDLE_TURN
     game.start_game(rubbish)
     pixels = game.cartridge.rows * WIDTH
     assert np.array_equal(rubbish["picture"][0, :pixels], wanted["picture"][0, :pixels])

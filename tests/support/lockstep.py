@@ -89,9 +89,11 @@ def outcome(console: NativeConsole, actions: bytes, draws: int) -> tuple:
 def scribble(console: NativeConsole) -> None:
     """Overwrite the record, but for the state: nothing else may count."""
     state = console.get_state()
-    shades = console.machine["shades"].copy()  # how pictures are to be drawn
+    # How pictures are to be drawn, and how far a paddle turns.
+    inputs = {name: console.machine[name].copy() for name in ("shades", "turn")}
     console.machine.view(np.uint8)[:] = 0xA5
-    console.machine["shades"] = shades
+    for name, value in inputs.items():
+        console.machine[name] = value
     console.machine["swchb"] = 0x3F
     console.set_state(state)
 

@@ -252,17 +252,6 @@ def draw_bands(m: Machine, clock: Int) -> None:
             draw_band(m, begin, end)
 
 
-@inline
-def open_latches(m: Machine) -> Int:
-    """The latches that are not yet set and whose objects are both switched on."""
-    if m.tia[VBLANK] & 2:
-        return 0
-    if m.dirty & STALE:
-        m.dirty &= ALL_OBJECTS
-        m.on = objects_switched_on(m)
-    return LATCHES_AMONG[m.on] & ~m.collisions
-
-
 def draw_single_lines(m: Machine, begin: Int, end: Int) -> Int:
     """Draw line by line; return the clock after which nothing changes between lines."""
     while changes_between_lines(m) and begin < end:
@@ -301,11 +290,19 @@ def end_blanks(m: Machine, begin: Int, end: Int) -> None:
 def draw_band(m: Machine, begin: Int, end: Int) -> None:
     """Draw a band: the rest of a line, whole lines, the start of a line."""
     latches = ALL_LATCHES & ~m.collisions
-    if m.draws == 0 or (m.draws == DRAW_OWN and end < CLOCKS * (TOP + FIRST_OWN_ROW)):
-        latches = open_latches(m)
-        needed = m.dirty & objects_of(latches)
-        if needed:
-            refresh(m, needed)
+    is_unseen = m.draws == DRAW_OWN and end < CLOCKS * (TOP + FIRST_OWN_ROW)
+    if m.draws == 0 or is_unseen:
+        if m.tia[VBLANK] & 2 or shows_playfield_alone(m):
+            latches = 0
+        if latches:
+            if m.dirty & STALE:
+                m.dirty &= ALL_OBJECTS
+                m.on = objects_switched_on(m)
+            latches &= LATCHES_AMONG[m.on & ALL_OBJECTS]
+        if latches:
+            needed = m.dirty & objects_of(latches)
+            if needed:
+                refresh(m, needed)
         if latches & m.meets == 0:
             if m.blanks:
                 end_blanks(m, begin, end)
