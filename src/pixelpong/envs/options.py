@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import numpy as np
 
-from pixelpong.atari.cartridges import cartridge
+from pixelpong.atari.cartridges import cartridge, not_scored
 from pixelpong.atari.machine import MOST_ROWS, WIDTH
 from pixelpong.config import Option
 from pixelpong.config.protocols import FrameLimit, FrameSkip
@@ -183,7 +183,8 @@ def _check_game(options: EnvOptions, game: str) -> None:
     """Refuse a game that cannot be played, and what belongs to Pong alone in another game."""
     facts = cartridge(game)  # raises an EmulatorError if there is no such game
     if facts.scoring is None:
-        raise EnvError(f"{game} has no points yet; choose another game.")
+        reason = not_scored()[game]
+        raise EnvError(f"The points of {game} are not covered: {reason}. Choose another game.")
     if options.img_height > facts.rows:
         allowed = f"at most {facts.rows}, the rows of {game}"
         raise EnvError(must_be("img_height", allowed, options.img_height))
