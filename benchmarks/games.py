@@ -1,11 +1,11 @@
-"""All cartridges beside ALE, frame by frame: memory, and every eighth picture.
+"""All cartridges beside ALE, frame by frame: memory, rewards, lives, ends, every eighth picture.
 
     nice python benchmarks/games.py --frames 20000 --jobs 2 > benchmarks/games.json
 
 Each is played with random, held and purposeful moves, so many frames of each, from one game into
 the next; and once more with held moves, while now and then a random byte is written to both
 memories. A program that loses its way by that may stop our machine, which is counted; then the
-cartridge is loaded again. Takes an hour of a core. Prints JSON.
+cartridge is loaded again. Takes ten minutes of two cores. Prints JSON.
 """
 
 from __future__ import annotations
