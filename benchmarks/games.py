@@ -19,9 +19,9 @@ from typing import Any
 from records import made_by, to_text
 
 from pixelpong.atari import cartridges
+from pixelpong.atari.game import load_game
 from pixelpong.env.lockstep import STYLES, Comparison, Lockstep
 from pixelpong.seeding import make_rng
-from pixelpong.verification import load_game
 
 POKES = 0.01
 """The chance that a byte is written before a frame."""

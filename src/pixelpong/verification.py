@@ -16,10 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from pixelpong.atari.cartridges import cartridge
-from pixelpong.atari.game import Game
+from pixelpong.atari.game import load_game
 from pixelpong.atari.machine import DRAW_PICTURE
-from pixelpong.atari.roms import read_rom
 from pixelpong.config import Config
 from pixelpong.engines import never
 from pixelpong.env.lockstep import STYLES, Comparison, Lockstep, load_ale
@@ -55,12 +53,6 @@ def compare_with_ale(seed: int, frames: int = NUM_FRAMES) -> int | None:
         if is_over:
             break
     return None
-
-
-def load_game(name: str, tell: Callable[[str], None] = lambda line: None) -> Game:
-    """Load a game from the cache, or compile it after passing a line to `tell`."""
-    facts = cartridge(name)
-    return Game(facts, read_rom(facts), tell=tell)
 
 
 def compare_game(

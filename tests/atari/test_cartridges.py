@@ -11,12 +11,11 @@ import pytest
 
 from pixelpong.atari import cartridges, roms
 from pixelpong.atari.cartridges import cartridge
-from pixelpong.atari.game import Game
+from pixelpong.atari.game import Game, load_game
 from pixelpong.atari.roms import read_rom
 from pixelpong.atari.starting import start
 from pixelpong.env.lockstep import STYLES, Lockstep
 from pixelpong.errors import EmulatorError
-from pixelpong.verification import load_game
 
 # One for each way in which a cartridge shows its ROM. In the second, a start depends on the game
 # before; in the last, the cartridge's own memory is filled at random.

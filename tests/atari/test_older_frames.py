@@ -15,6 +15,7 @@ import pytest
 from machines import short_and_long
 from programs import END_FRAME, NO_PADDLE, Pair, assemble, delay, lines, write_at
 
+from pixelpong.atari.game import load_game
 from pixelpong.atari.machine import (
     DRAW_NOTHING,
     DRAW_PICTURE,
@@ -29,7 +30,6 @@ from pixelpong.atari.machine import (
 )
 from pixelpong.atari.registers import CLOCKS, PLAYFIELD_DELAY
 from pixelpong.env.lockstep import STYLES, Lockstep
-from pixelpong.verification import load_game
 
 pytestmark = pytest.mark.slow
 

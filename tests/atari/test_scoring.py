@@ -14,6 +14,7 @@ from made_up_memory import Asked
 
 from pixelpong.atari import cartridges, digits, scoring
 from pixelpong.atari.cartridges import cartridge
+from pixelpong.atari.game import load_game
 from pixelpong.atari.lowering import lower_modules
 from pixelpong.atari.machine import (
     DRAW_NOTHING,
@@ -29,7 +30,6 @@ from pixelpong.atari.program import Program
 from pixelpong.atari.scoring import Scoring
 from pixelpong.atari.starting import start
 from pixelpong.env.lockstep import STYLES, Lockstep, moves
-from pixelpong.verification import load_game
 
 NAMES = cartridges.scored_names()
 # A game in which nothing of the frame before counts but the points; games in which more does; and

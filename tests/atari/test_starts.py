@@ -14,12 +14,11 @@ from programs import load_ale
 from pixelpong.atari import cartridges
 from pixelpong.atari.cartridge import Select
 from pixelpong.atari.cartridges import cartridge
-from pixelpong.atari.game import Game
+from pixelpong.atari.game import Game, load_game
 from pixelpong.atari.machine import DRAW_NOTHING, PADDLE_TURN, WIDTH
 from pixelpong.atari.starting import reset, start, timers
 from pixelpong.env.lockstep import Lockstep
 from pixelpong.errors import EmulatorError
-from pixelpong.verification import load_game
 
 TIMERS = range(25, 100)
 # What their starts depend on: nothing, the timer, the memory; in the last, only that of the

@@ -96,3 +96,26 @@ def test_calls_in_the_wrong_order_are_refused_in_a_sentence():
         parts.clone_state()
     with pytest.raises(EnvError, match="batch_size must be at most num_envs, 4"):
         make(4, batch_size=5)
+
+
+def test_games_that_do_not_play_end_nothing(monkeypatch):
+    """New arrays hold rubbish, of which nothing may be left."""
+    parts = make(5, batch_size=2, autoreset_mode="SameStep")
+    whole = make(5, autoreset_mode="SameStep")
+    real = np.empty
+
+    def full_of_rubbish(*args, **kwargs):
+        made = real(*args, **kwargs)
+        made.view(np.uint8)[...] = 0xA5
+        return made
+
+    monkeypatch.setattr(np, "empty", full_of_rubbish)
+    whole.reset(seed=0)
+    _, infos = whole.reset(options={"reset_mask": np.array([True, False, True, False, False])})
+    assert "final_obs" not in infos
+    parts.reset(seed=0)
+    for _ in range(5):
+        *_, over, cut, infos = parts.step(np.zeros(2, int))
+        assert not over.any()
+        assert not cut.any()
+        assert "final_obs" not in infos

@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from pixelpong.atari import build
 from pixelpong.atari.cache import cache_folder
 from pixelpong.atari.cartridge import Cartridge
+from pixelpong.atari.cartridges import cartridge
 from pixelpong.atari.disassembly import Spot
 from pixelpong.atari.exploring import Notes, explore
 from pixelpong.atari.machine import FRAME_DONE, NOT_CHOSEN, NOT_IMPLEMENTED, TOO_OLD
 from pixelpong.atari.native import NativeCode, Source
+from pixelpong.atari.roms import read_rom
 from pixelpong.errors import EmulatorError
 
 _REASONS = {
@@ -161,6 +163,12 @@ class Game:
         stop = int(machine["stop"][0])
         if stop != FRAME_DONE:
             raise not_covered(stop)
+
+
+def load_game(name: str, tell: Callable[[str], None] = lambda line: None) -> Game:
+    """Load a game from the cache, or compile it after passing a line to `tell`."""
+    facts = cartridge(name)
+    return Game(facts, read_rom(facts), tell=tell)
 
 
 def _console() -> Source:

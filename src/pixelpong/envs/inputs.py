@@ -86,8 +86,8 @@ def read_actions(
 ) -> NDArray[np.integer[Any]]:
     """The actions as an array of valid indices, below `count`."""
     numbers = np.asarray(actions)
-    if numbers.dtype == np.bool_:
-        numbers = numbers.astype(np.int64)
+    if numbers.dtype == np.bool_ or not numbers.dtype.isnative:
+        numbers = numbers.astype(np.int64 if numbers.dtype.kind in "biu" else float)
     if numbers.shape != shape or numbers.dtype.kind not in "iu":
         allowed = f"an array of whole numbers, {list(shape or ())}"
         raise EnvValueError(must_be("actions", allowed, f"{numbers.dtype} {list(numbers.shape)}"))

@@ -225,9 +225,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
                 self._waiting.clear()
                 self._waiting.add(self._env_ids, results)
                 results = self.recv()
-            infos: dict[str, Any] = results[-1]
-            infos.pop("final_obs", None)  # of games that ended before and were not reset now
-            return results[0], infos
+            return results[0], results[-1]
 
     def step(self, actions: NDArray[Any]) -> Step:
         """Play a step of each game with an action, [N] indices; with ``opponent="self"`` [N, 2].

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.atari.cartridges import cartridge
 from pixelpong.atari.game import Game
+from pixelpong.atari.game import load_game as load_cartridge
 from pixelpong.atari.machine import DRAW_PICTURE
-from pixelpong.atari.roms import read_rom
 from pixelpong.atari.starting import SHIFT, TIMERS, count_draws, filled_bytes
-from pixelpong.atari.starting import start as first_start
+from pixelpong.atari.starting import start as start_game
 from pixelpong.config.protocols import Protocol
 from pixelpong.env.cartridge import SERVE
 from pixelpong.env.duel import MODE
@@ -63,8 +62,13 @@ def load_any(name: str) -> Game:
     """Load a game by its cartridge's name, once per process."""
     if name == PONG:
         return load_game()
-    facts = cartridge(name)
-    return Game(facts, read_rom(facts))
+    return load_cartridge(name)
+
+
+@functools.cache
+def _first_start(name: str) -> NDArray[np.void]:
+    """A machine at the first start, which loading a cartridge includes; do not change it."""
+    return start_game(load_any(name))
 
 
 def make_start(rules: Rules) -> NDArray[np.void]:
@@ -127,7 +131,7 @@ def _make_rules(
     if rules.game != PONG:
         record["start_game"] = game.start_address
         record["loading_draws"] = count_draws(facts)
-        record["loading_frames"] = first_start(game)["frames"]
+        record["loading_frames"] = _first_start(rules.game)["frames"]
         record["filled_bytes"] = filled_bytes(facts)
         record["coin_frames"] = facts.coin_frames
     record["draws"] = DRAW_PICTURE if has_pictures else DRAW_FIELD
@@ -137,13 +141,9 @@ def _make_rules(
     record["first_action"] = FIRE if rules.fires_first else 0
     record["max_noops"], record["num_sides"] = rules.max_noops, rules.num_sides
     for name in (
-        "is_continuous",
-        "tosses_coins",
-        "wastes_coins",
-        "ends_at_lost_life",
-        "tells_lost_life",
+        "is_continuous", "tosses_coins", "wastes_coins", "ends_at_lost_life", "tells_lost_life",
         "clips_rewards",
-    ):
+    ):  # fmt: skip
         record[name] = getattr(rules, name)
     record["idle"] = SERVE if rules.num_sides == 2 else STAY
     return record
@@ -153,9 +153,7 @@ def make_starts(rules: Rules, start: NDArray[np.void]) -> Starts:
     """What a thread needs to start games; `start` is from `make_start`."""
     game, is_pong = load_any(rules.game), rules.game == PONG
     count = 0 if is_pong else _NUM_STARTS[game.cartridge.start]
-    memory = (
-        np.zeros(0, np.uint8) if is_pong else first_start(game)["ram"][0]
-    )  # loading includes it
+    memory = np.zeros(0, np.uint8) if is_pong else _first_start(rules.game)["ram"][0]
     return Starts(
         memory=memory,
         machines=np.zeros((count, start.itemsize), np.uint8),

@@ -23,11 +23,7 @@ from pixelpong.games.parts import make_parts
 from pixelpong.games.pictures import View
 from pixelpong.games.turns import ONE_THREAD, Play, Turns, Workers
 from pixelpong.kernels import stepping
-from pixelpong.kernels.stepping import (
-    Orders,
-    Part,
-    Results,
-)
+from pixelpong.kernels.stepping import Orders, Part, Results
 
 
 class Games:

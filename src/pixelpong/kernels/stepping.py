@@ -27,7 +27,7 @@ from pixelpong.kernels.opening import Starts, start_episode, toss_coins, use_coi
 _kernel = compiled(error_model="numpy")
 _part: Any = register_jitable(error_model="numpy")
 
-# Instead of a move: start an episode; repeat the last observation; do nothing, and write nothing.
+# Instead of a move: start an episode; repeat the last observation; do nothing. Nothing ends then.
 RESET, LEAVE, SKIP = -1, -2, -3
 # When the next episode of a game starts that has ended: by a RESET, in the next step whatever its
 # move, in the same step.
@@ -310,6 +310,8 @@ def _make_step(see: Any, show: Any) -> Any:
         console, view, out = part.console, part.observed, results.observations
         rules, memories, frames = console.rules[0], games.memories, games.frames
         for i in part.which:
+            results.numbers[REWARD, i] = 0
+            results.ends[0, i] = results.ends[1, i] = False
             if orders.moves[i, 0] == SKIP:
                 continue
             game, chance = games.rows[i], games.chances[i]
