@@ -143,6 +143,30 @@ def test_each_game_is_make_envs_whatever_the_threads(observation):
         seen = [first, second, np.stack([it[0] for it in results])]
 
 
+@pytest.mark.parametrize(("option", "count"), [("episodic_life", 8), ("continuous", 1)])
+def test_the_newest_frame_is_that_in_which_an_episode_ends(option, count):
+    """Also in the middle of a step; frame by frame there is no middle."""
+    options = {"game": "seaquest", "noop_max": 0, "autoreset_mode": "Disabled", option: True}
+    whole, single = (pixelpong.make_vec(1, "frame", frameskip=n, **options) for n in (7, 1))
+    for envs in (whole, single):
+        envs.reset(seed=0)
+        envs.action_space.seed(0)
+    ended = []
+    while len(ended) < count:
+        actions, frames, is_over = whole.action_space.sample(), 0, False
+        frame, _, over, *_ = whole.step(actions)
+        while frames < 7 and not is_over:
+            wanted, _, (is_over,), *_ = single.step(actions)
+            frames += 1
+        np.testing.assert_array_equal(frame, wanted)
+        assert over[0] == is_over
+        if is_over:
+            ended.append(frames)
+            for envs in (whole, single):
+                envs.reset()
+    assert min(ended) < 7
+
+
 def test_at_the_start_of_an_episode_nothing_is_held():
     """Whichever actions there are: with sticky frames alone, the paddle stays where it is."""
     envs = [pixelpong.make_env("field", actions=each, sticky=1.0) for each in ("two", "six")]

@@ -85,6 +85,7 @@ def make_console(
     rules: Rules,
     *,
     has_pictures: bool = False,
+    keeps_frames: bool = False,
     takes_two: bool = False,
     start: NDArray[np.void] | None = None,
 ) -> Console:
@@ -93,6 +94,7 @@ def make_console(
     Args:
         rules: the rules of its games.
         has_pictures: whether it draws pictures; otherwise it draws fields.
+        keeps_frames: whether the newest frame is needed, also if a game ends within a step.
         takes_two: whether the pictures of the last two frames of a step are taken.
         start: [1], from `make_start`, perhaps changed.
     """
@@ -110,8 +112,12 @@ def make_console(
     field = (
         first.view(PONG_MACHINE)["field"][0] if is_pong else np.zeros((FIELD_SIZE, 2), np.uint64)
     )
+    record = _make_rules(rules, game)
+    record["draws"] = DRAW_PICTURE if has_pictures else DRAW_FIELD
+    record["draws_all"] = keeps_frames and (rules.is_continuous or rules.ends_at_lost_life)
+    record["takes_two"] = takes_two
     return Console(
-        _make_rules(rules, game, has_pictures=has_pictures, takes_two=takes_two),
+        record,
         machines,
         addresses=(machines[0].ctypes.data, machines[1].ctypes.data),
         start=start.view(np.uint8),
@@ -122,10 +128,8 @@ def make_console(
     )
 
 
-def _make_rules(
-    rules: Rules, game: Game, *, has_pictures: bool, takes_two: bool
-) -> NDArray[np.void]:
-    """The rules for compiled code, [1] `RULES`."""
+def _make_rules(rules: Rules, game: Game) -> NDArray[np.void]:
+    """The rules for compiled code, [1] `RULES`, except what is drawn."""
     record, facts = np.zeros(1, RULES), game.cartridge
     record["play_frames"], record["state_size"] = game.address, facts.kept_size
     if rules.game != PONG:
@@ -134,8 +138,6 @@ def _make_rules(
         record["loading_frames"] = _first_start(rules.game)["frames"]
         record["filled_bytes"] = filled_bytes(facts)
         record["coin_frames"] = facts.coin_frames
-    record["draws"] = DRAW_PICTURE if has_pictures else DRAW_FIELD
-    record["takes_two"] = takes_two
     record["fewest_frames"], record["most_frames"] = rules.frame_skips
     record["max_frames"], record["sticky"] = rules.max_frames, rules.sticky
     record["first_action"] = FIRE if rules.fires_first else 0

@@ -59,7 +59,11 @@ def _make_part(
     """Make the data that a thread needs to play these games."""
     at = start.dtype.fields["picture"][1]  # type: ignore[index]
     console = make_console(
-        rules, has_pictures=view.has_pictures, takes_two=view.takes_two, start=start
+        rules,
+        has_pictures=view.has_pictures,
+        keeps_frames=view.keeps_frames,
+        takes_two=view.takes_two,
+        start=start,
     )
     first, second = (
         machine[at : at + view.rows * WIDTH].reshape(view.rows, WIDTH)

@@ -122,7 +122,7 @@ def play_step(console, game, uniforms):  # type: ignore[no-untyped-def]
             rest = 1
         else:
             rest -= takes_two and rest > 1
-        is_drawn = played + rest >= count - takes_two
+        is_drawn = rules.draws_all or played + rest >= count - takes_two
         draws = rules.draws if is_drawn else np.int64(DRAW_NOTHING)
         played += emulate(rules, game, now, machine, actions + played, rest, draws)
         is_lost = rules.ends_at_lost_life and 0 < now.lives[1] < now.lives[0]

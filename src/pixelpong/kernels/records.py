@@ -90,6 +90,8 @@ RULES = np.dtype(
         ("start_game", np.int64),
         ("state_size", np.int64),  # bytes at the machine's start that a game's future depends on
         ("draws", np.int64),  # what the machine draws: DRAW_FIELD or DRAW_PICTURE
+        # 1 if every frame is drawn, because each is played alone and may be the newest one.
+        ("draws_all", np.int64),
         ("takes_two", np.int64),  # 1 if the pictures of a step's last two frames are taken
         ("fewest_frames", np.int64),  # the fewest frames of a step
         ("most_frames", np.int64),

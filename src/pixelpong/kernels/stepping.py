@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from pixelpong.kernels.compiling import compiled
 from pixelpong.kernels.games import Console, copy, play_step, save
-from pixelpong.kernels.intrinsics import call_play_frames, call_shrink, lowest_bit
+from pixelpong.kernels.intrinsics import call_shrink, lowest_bit
 from pixelpong.kernels.opening import Starts, start_episode, toss_coins, use_coins
 
 _kernel = compiled(error_model="numpy")
@@ -259,16 +259,6 @@ def _keep_frame(picture, frame):  # type: ignore[no-untyped-def]
 
 
 @_part
-def _draw_again(console, state, count):  # type: ignore[no-untyped-def]
-    """Draw the last frame of a step that a lost life ended; the step had `count` frames."""
-    rules, machine = console.rules[0], console.machines[0]
-    copy(state, machine)
-    call_play_frames(
-        rules.play_frames, console.addresses[0], console.actions_address, count, rules.draws
-    )
-
-
-@_part
 def _play_one(games, orders, part, i):  # type: ignore[no-untyped-def]
     """Play a step of a game; returns as `play_step`."""
     console, game, chance = part.console, games.rows[i], games.chances[i]
@@ -287,7 +277,7 @@ def _play_one(games, orders, part, i):  # type: ignore[no-untyped-def]
     num_pictures, which = play_step(console, game, row)
     use_coins(rules, chance, game.num_frames - played)
     chance.lives, chance.turn = now.lives[1], now.turns[0]
-    return num_pictures, which, game.num_frames - played
+    return num_pictures, which
 
 
 def _make_step(see: Any, show: Any) -> Any:
@@ -325,12 +315,9 @@ def _make_step(see: Any, show: Any) -> Any:
                     see(game, i, 2, 0, view)
                     which = 0
                 else:
-                    num_pictures, which, played = _play_one(games, orders, part, i)
+                    num_pictures, which = _play_one(games, orders, part, i)
                     is_lost = 0 < console.now[0].lives[1] < console.now[0].lives[0]
                     see(game, i, num_pictures, which, view)
-                    if rules.ends_at_lost_life and len(frames) and not game.is_on:
-                        _draw_again(console, games.states[i], played)
-                        which = 0
                     save(console.machines[which], games.states[i], rules.state_size)
                     if len(memories):
                         copy(orders.remembered[i], memories[i])
