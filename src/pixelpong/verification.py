@@ -23,7 +23,7 @@ from pixelpong.engines import never
 from pixelpong.env.lockstep import STYLES, Comparison, Lockstep, load_ale
 from pixelpong.env.native import NativeConsole
 from pixelpong.errors import Interrupted, number_of
-from pixelpong.loop import train
+from pixelpong.loop import Ended, train
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng
@@ -32,14 +32,16 @@ NUM_FRAMES = 2000  # number of frames compared with ALE; it takes a second
 WORKER_COUNTS = (1, 2, 3)
 
 
-def compare_with_ale(seed: int, frames: int = NUM_FRAMES) -> int | None:
+def compare_with_ale(
+    seed: int, frames: int = NUM_FRAMES, console: NativeConsole | None = None
+) -> int | None:
     """Play random actions here and on ALE; return the first frame that differs, or None.
 
-    Memory, reward and picture are compared.
+    Memory, reward, end and picture are compared. After the end of a game both are switched on
+    again. `console` is a new one by default.
     """
-    ale = load_ale("pong")
-    ale.reset_game()
-    actions, console = ale.getMinimalActionSet(), NativeConsole()
+    ale, console = load_ale("pong"), console or NativeConsole()
+    actions = ale.getMinimalActionSet()
     choices = make_rng(seed, "play").integers(len(actions), size=1 + frames // 8).repeat(8)
     for frame, action in enumerate(choices[:frames].tolist(), start=1):
         reward, is_over, _ = console.run(bytes([action]), DRAW_PICTURE)
@@ -51,7 +53,8 @@ def compare_with_ale(seed: int, frames: int = NUM_FRAMES) -> int | None:
         if not is_same:
             return frame
         if is_over:
-            break
+            ale = load_ale("pong")
+            console.reset()
     return None
 
 
@@ -66,12 +69,17 @@ def compare_game(
 
 
 def compare_ways(
-    config: Config, engines: list[str], should_stop: Callable[[], bool] = never
+    config: Config,
+    engines: list[str],
+    should_stop: Callable[[], bool] = never,
+    train: Callable[..., Ended] = train,
 ) -> Iterator[dict[str, Any]]:
     """Train in every way; yield each way's name and hashes, and whether they equal the first's.
 
-    Each engine trains once without a break, and once stopped and resumed at every update.
-    `should_stop` is called several times a second; if it returns True, `Interrupted` is raised.
+    Each engine trains once with each number of workers, and once stopped and resumed at every
+    update. A way that does not stop where it should is not the same. `should_stop` is called
+    several times a second; if it returns True, `Interrupted` is raised. `train` trains a run, as
+    `pixelpong.loop.train` does.
     """
     updates, first_hashes = config.updates, None
     assert updates is not None
@@ -82,29 +90,37 @@ def compare_ways(
         parts = [{"engine": engine, "workers": 2, "updates": 1 + k} for k in range(updates)]
         ways["stopped and resumed at every update"] = parts
         for name, parts in ways.items():
-            hashes = _train_in_parts(config, parts, should_stop)
+            stops, hashes = _train_in_parts(config, parts, should_stop, train)
             first_hashes = first_hashes or hashes
-            yield {"name": f"{engine}, {name}", "is_same": hashes == first_hashes, **hashes}
+            has_stopped = stops == [part.get("updates", updates) for part in parts]
+            name = f"{engine}, {name}"
+            yield {"name": name, "is_same": hashes == first_hashes and has_stopped, **hashes}
 
 
 def _train_in_parts(
-    config: Config, parts: list[dict[str, Any]], should_stop: Callable[[], bool]
-) -> dict[str, str]:
-    """Train in parts with changed options, resuming for each part; return the hashes."""
+    config: Config,
+    parts: list[dict[str, Any]],
+    should_stop: Callable[[], bool],
+    train: Callable[..., Ended],
+) -> tuple[list[int], dict[str, str]]:
+    """Train in parts with changed options, resuming for each part.
+
+    Return the update at which each part stopped, and the hashes of the result.
+    """
     with tempfile.TemporaryDirectory(prefix="pixelpong-verify-") as folder:
-        path = Path(folder) / "run"
+        path, stops = Path(folder) / "run", []
         for options in parts:
             changed = config.updated(options, "verify")
             run = RunDirectory(path) if path.exists() else RunDirectory.create(path, changed)
-            if train(run.with_config(changed), should_stop=should_stop).reason == "interrupted":
+            ended = train(run.with_config(changed), should_stop=should_stop)
+            if ended.reason == "interrupted":
                 raise Interrupted
+            stops.append(ended.progress.update)
         checkpoint = run.checkpoints.load_latest()
         lines = [line for file in (run.metrics, run.episodes) for line in file.read()]
         text = json.dumps([line | {"timing": None} for line in lines])
-        return {
+        return stops, {
             "params_sha256": checkpoint.card["about"]["params_sha256"],
-            "state_sha256": fingerprint(
-                checkpoint.arrays
-            ),  # includes the optimizer and the streams
+            "state_sha256": fingerprint(checkpoint.arrays),  # with the optimizer and the streams
             "lines_sha256": hashlib.sha256(text.encode()).hexdigest(),
         }

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
+import numpy as np
 import pytest
 from accidents import planted
 from drivers import Driver
 from promises import promise
-from toys import result_of, same_training, stop_after, toy_config
+from toys import result_of, same_training, stop_after, toy_config, with_updates
 from waiting import wait_until
 
 from pixelpong import verification
 from pixelpong.config.presets import load_preset
-from pixelpong.errors import PixelpongError
+from pixelpong.env.native import NativeConsole
+from pixelpong.errors import Interrupted, PixelpongError, number_of
 from pixelpong.loop import Updated, train
+from pixelpong.run.arrays import encode_arrays
 from pixelpong.run.directory import RunDirectory
 
 UPDATES = 8
@@ -235,11 +239,138 @@ def test_a_disturbed_command_leaves_nothing_behind_and_resumes_to_the_same_bits(
     assert same_training(run, undisturbed(mode)) == []
 
 
-def test_verify_names_each_way_whose_bits_are_other_ones(monkeypatch):
-    """The first way is what the others are held to."""
-    found = iter([{"params_sha256": each} for each in "aabaa"])
-    monkeypatch.setattr(verification, "_train_in_parts", lambda *given: next(found))
-    ways = verification.compare_ways(toy_config("classic"), ["serial", "threads"])
-    told = {way["name"]: way["is_same"] for way in itertools.islice(ways, 5)}
-    assert list(told.values()) == [True, True, False, True, True]
-    assert [name for name, is_same in told.items() if not is_same] == ["threads, 1 worker"]
+# --- verify, which users ask for the same: one wrong thing each, and it has to say so -------------
+
+
+class CrookedConsole(NativeConsole):
+    """Plays like the console, but spoils one frame."""
+
+    def __init__(self, at, spoil):
+        super().__init__()
+        self._count, self._at, self._spoil = 0, at, spoil
+
+    def run(self, actions, draws):
+        done = super().run(actions, draws)
+        self._count += 1
+        return done if self._count != self._at else self._spoil(self, *done) or done
+
+
+def spoil_pixel(console, *done):
+    console.picture[30, 70] ^= 2
+
+
+def spoil_memory(console, *done):
+    console.memory[100] ^= 1
+
+
+SPOILERS = {
+    "one pixel": spoil_pixel,
+    "one bit of memory": spoil_memory,
+    "a reward": lambda console, reward, *others: (reward + 1, *others),
+    "an end": lambda console, reward, is_over, frames: (reward, not is_over, frames),
+}
+
+
+@pytest.mark.parametrize("what", SPOILERS)
+@pytest.mark.parametrize("frame", [1, 1235])
+def test_verify_finds_the_one_frame_in_which_a_console_differs_from_ale(what, frame):
+    console = CrookedConsole(frame, SPOILERS[what])
+    assert verification.compare_with_ale(0, console=console) == frame
+
+
+def test_verify_plays_on_after_the_end_of_a_game():
+    """With this seed the first one ends with frame 3,176."""
+    console = CrookedConsole(3300, spoil_pixel)
+    with patch.object(console, "reset", wraps=console.reset) as reset:
+        assert verification.compare_with_ale(5, 4000, console) == 3300
+    assert reset.call_count == 1
+
+
+def change_line(file):
+    """Count one step more in the last line of a file."""
+    *lines, last = file.path.read_bytes().splitlines(keepends=True)
+    line = json.loads(last)
+    line["steps"] += 1
+    file.path.write_bytes(b"".join([*lines, json.dumps(line).encode() + b"\n"]))
+
+
+def change_bit(run):
+    """Change the lowest bit of a number in the optimizer's memory."""
+    checkpoint = run.checkpoints.load_latest()
+    arrays = {name: array.copy() for name, array in checkpoint.arrays.items()}
+    moment = next(name for name in arrays if name.startswith("v."))
+    arrays[moment].view(np.uint8).flat[0] ^= 1
+    run.checkpoints.path(checkpoint.update).write_bytes(encode_arrays(arrays, checkpoint.card))
+
+
+CHANGES = {
+    "a line of the metrics": lambda run: change_line(run.metrics),
+    "a line of the episodes": lambda run: change_line(run.episodes),
+    "one bit of the optimizer": change_bit,
+}
+SHORT = {"updates": 2, "num_steps": 80}
+"""Each update ends episodes, with a point each."""
+
+WAYS = [
+    ("serial", "1 worker"), ("serial", "stopped and resumed at every update"),
+    *(("threads", number_of(count, "worker")) for count in (1, 2, 3)),
+    ("threads", "stopped and resumed at every update"),
+]  # fmt: skip
+
+
+def verify_ways(mode, spoil):
+    """What verify says of each way, where `spoil` trains the parts of each instead of `train`."""
+    config = load_preset(mode).updated({**COMMON, **MODES[mode], **SHORT}, "test")
+    ways = list(verification.compare_ways(config, ["serial", "threads"], train=spoil))
+    assert [tuple(way["name"].split(", ")) for way in ways] == WAYS
+    return [way["is_same"] for way in ways]
+
+
+@pytest.mark.parametrize(
+    ("mode", "what"),
+    [*itertools.product(MODES, ["one bit of the optimizer"]), *zip(MODES, CHANGES, strict=False)],
+)
+def test_verify_finds_a_training_that_differs_in_one_thing(mode, what):
+    def spoil(run, **how):
+        is_new, ended = not run.has_begun, train(run, **how)
+        if is_new and ended.progress.update == 2 and run.config.workers == 2:
+            CHANGES[what](run)
+        return ended
+
+    assert verify_ways(mode, spoil) == [True, True, True, False, True, True]
+
+
+def test_verify_finds_an_engine_that_gives_other_bits(mode):
+    def spoil(run, **how):
+        is_other = run.config.engine == "threads"
+        config = run.config.updated({"gamma": 0.5} if is_other else {}, "test")
+        return train(run.with_config(config), **how)
+
+    assert verify_ways(mode, spoil) == [True, True, False, False, False, False]
+
+
+def test_verify_stops_and_resumes_at_every_update_and_finds_a_stop_that_does_not_happen(mode):
+    parts = []
+
+    def follow(run, **how):
+        begin, config = max(run.checkpoints.updates(), default=None), run.config
+        parts.append((config.engine, config.workers, begin, config.updates))
+        return train(run, **how)
+
+    assert verify_ways(mode, follow) == [True] * 6
+    assert parts == [
+        ("serial", 1, None, 2), ("serial", 2, None, 1), ("serial", 2, 1, 2),
+        *(("threads", count, None, 2) for count in (1, 2, 3)),
+        ("threads", 2, None, 1), ("threads", 2, 1, 2),
+    ]  # fmt: skip
+
+    def run_through(run, **how):
+        return train(with_updates(run, 2), **how)
+
+    assert verify_ways(mode, run_through) == [True, False, True, True, True, False]
+
+
+def test_verify_stops_where_it_is_told_to():
+    config = toy_config("classic")
+    with pytest.raises(Interrupted):
+        next(verification.compare_ways(config, ["serial"], lambda: True))

@@ -18,6 +18,7 @@ from pixelpong.atari.game import Game
 from pixelpong.atari.machine import DRAW_NOTHING, DRAW_PICTURE, FRAME_DONE, WIDTH
 from pixelpong.atari.roms import rom_path
 from pixelpong.atari.starting import start
+from pixelpong.errors import number_of
 
 MEMORY = 128  # bytes; in ALE, a cartridge's own memory follows them
 STYLES = ("random", "held", "purposeful")
@@ -186,5 +187,5 @@ class Lockstep:
         if not np.array_equal(picture, theirs):
             wrong = np.argwhere(picture != theirs)
             found.wrong_pictures += 1
-            text = f"{len(wrong)} pixels of {when}, the first in row {wrong[0, 0]}"
+            text = f"{number_of(len(wrong), 'pixel')} of {when}, the first in row {wrong[0, 0]}"
             found.picture_difference = found.picture_difference or text
