@@ -8,6 +8,7 @@ determine a game, and no game needs to be recorded.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -42,12 +43,19 @@ class Moment:
 
 
 def play_game(
-    agent: Agent, seed: int, index: int = 0, *, is_greedy: bool = True, explains_every: int = 0
+    agent: Agent,
+    seed: int,
+    index: int = 0,
+    *,
+    is_greedy: bool = True,
+    explains_every: int = 0,
+    explains_before: float = math.inf,
 ) -> Iterator[Moment]:
     """Play a game of an evaluation with this seed, exactly as the evaluation would.
 
     A game of T steps has T + 1 moments; the last one is after the end. Every `explains_every` steps
-    and after the end, the moment has an explanation; 0 means no explanations.
+    and after the end, the moment has an explanation; 0 means no explanations. From the step
+    `explains_before` on there are none.
     """
     controller = Controller(agent, make_rng(seed, "evaluate", 0, index), is_greedy=is_greedy)
     emulator = Emulator(agent.protocol)
@@ -55,7 +63,8 @@ def play_game(
     for step in itertools.count():
         is_over, screen = emulator.is_over, emulator.screen.copy()
         action, uniforms = controller.decide(screen)
-        is_explained = explains_every and (step % explains_every == 0 or is_over)
+        is_due = explains_every and (step % explains_every == 0 or is_over)
+        is_explained = is_due and step < explains_before
         explanation = controller.network.explain() if is_explained else None
         yield Moment(step, screen, None if is_over else action, reward, (lost, won), explanation)
         if is_over:

@@ -216,6 +216,8 @@ def record(  # noqa: PLR0913 - a command with its options
     )
     lost, won = facts["points"]
     score = f"opponent {lost} : {won} agent after {facts['steps']:,} steps"
+    if facts["is_cut"]:
+        score += ", where the film ends before the game"
     return Result(facts, f"{facts['file']}: {facts['seconds']:.1f} s, {facts['title']}, {score}")
 
 

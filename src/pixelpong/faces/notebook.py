@@ -15,11 +15,9 @@ The notebook displays the returned objects without a window; `save` writes them 
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import html
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,40 +27,15 @@ from pixelpong.agent.choice import Agents
 from pixelpong.agent.file import Agent
 from pixelpong.config import Config
 from pixelpong.errors import PixelpongError, RunError, number_of
+from pixelpong.faces.look.media import Media
 from pixelpong.faces.plots import KINDS, draw_plot
 from pixelpong.faces.policy import Policy
 from pixelpong.faces.report import describe_ending, resume_command
 from pixelpong.loop import Ended
 from pixelpong.machine import count_cores, describe_machine
-from pixelpong.run.files import write_whole
 from pixelpong.run.names import find_run
 from pixelpong.run.record import Record
 from pixelpong.run.words import describe_times
-
-
-@dataclass(frozen=True)
-class Media:
-    """A picture (PNG) or a film (MP4) with its title, for display in a notebook."""
-
-    content: bytes
-    title: str
-
-    def _repr_html_(self) -> str:
-        data, title = base64.b64encode(self.content).decode(), html.escape(self.title)
-        if self.content.startswith(b"\x89PNG"):
-            style = "width: 50em; max-width: 100%"
-            return f'<img alt="{title}" style="{style}" src="data:image/png;base64,{data}">'
-        return (
-            '<video controls autoplay muted loop playsinline style="max-width: 100%" '
-            f'src="data:video/mp4;base64,{data}"></video><br><small>{title}</small>'
-        )
-
-    def __repr__(self) -> str:
-        return f"<{self.title}: {len(self.content):,} bytes; .save(path)>"
-
-    def save(self, path: str | Path) -> None:
-        """Write it to a file."""
-        write_whole(Path(path), self.content)
 
 
 class Run(Record):

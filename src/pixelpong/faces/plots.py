@@ -31,10 +31,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.config import ALGORITHMS
-from pixelpong.errors import ConfigError, RunError, list_words, must_be, on_one_line
+from pixelpong.errors import ConfigError, RunError, list_words, must_be, number_of, on_one_line
 from pixelpong.machine import require
 from pixelpong.run.files import require_writable, write_whole
 from pixelpong.run.record import Record
+from pixelpong.run.words import signed
 from pixelpong.sweeps.sweep import Setting, make_settings, seconds_of
 
 Figure = Any  # a matplotlib Figure; the library is an extra, and may be missing
@@ -132,15 +133,18 @@ def draw_curve(settings: Settings) -> Figure:
     _draw_returns(axes, settings)
     if not math.isfinite(axes.dataLim.ymax):
         raise RunError("There is no estimated return to plot yet; train for 1,000 points or more.")
+    _draw_targets(axes, settings)
     return _finish(figure, "Learning curve", settings)
 
 
 def draw_sweep(settings: Settings) -> Figure:
     """Plot the curve, and the time of each run that won, with the median and its 95 % interval."""
+    num_hidden = max(0, len(settings) - MAX_SETTINGS)
     settings = dict(list(settings.items())[:MAX_SETTINGS])
     figure = new_figure(10, 8.5)
     curves, times = figure.subplots(2, height_ratios=[1.15, 1])
     _draw_returns(curves, settings)
+    _draw_targets(curves, settings)
     has_won = any(setting.won for setting in settings.values())
     for number, (name, setting) in enumerate(settings.items()):
         shown = setting.won if has_won else setting.records
@@ -156,7 +160,8 @@ def draw_sweep(settings: Settings) -> Figure:
         _write_at_right(times, number - 0.2, won)
     times.set(xlim=(0, None), ylim=(len(settings) - 0.5, -0.7), yticks=[], xlabel="seconds")
     times.set_title("Time to win: median, 95 % interval" if has_won else "Time of training")
-    return _finish(figure, "Sweep", settings)
+    note = f"{number_of(num_hidden, 'more setting')} not shown" if num_hidden else ""
+    return _finish(figure, "Sweep", settings, note)
 
 
 def draw_health(settings: Settings) -> Figure:
@@ -177,7 +182,7 @@ def draw_health(settings: Settings) -> Figure:
         if axes.dataLim.ymin >= 0:
             axes.set_ylim(bottom=0)
         axes.set_title(_SIGNS[sign], fontsize=11)
-    return _finish(figure, "Health of the training", settings)
+    return _finish(figure, "Health of the training", settings, "medians over blocks of updates")
 
 
 KINDS = {"curve": draw_curve, "health": draw_health, "sweep": draw_sweep}
@@ -210,6 +215,15 @@ def _draw_returns(axes: Any, settings: Settings) -> None:
     axes.set_ylabel("return, estimated from the last 1,000 points")
     note += "; diamond: greedy, 95 % interval"
     axes.set_title(note, color=GREY, fontsize=10, loc="left")
+
+
+def _draw_targets(axes: Any, settings: Settings) -> None:
+    """Draw a line at each target return that the axes reach."""
+    targets = {setting.config.until_return for setting in settings.values()}
+    for target in targets:
+        if target is not None and target <= axes.get_ylim()[1]:
+            axes.axhline(target, color=GREY, linewidth=1, linestyle=":")
+            _write_at_right(axes, target, f"target {signed(target)}")
 
 
 def _draw_evaluations(axes: Any, run: Record, colour: str) -> None:
@@ -285,8 +299,8 @@ def _write_at_right(axes: Any, height: float, text: str) -> None:
     axes.text(1, height, text, transform=transform, ha="right", va="bottom", color=GREY, fontsize=9)
 
 
-def _finish(figure: Figure, title: str, settings: Settings) -> Figure:
-    """Add the title and the legend."""
+def _finish(figure: Figure, title: str, settings: Settings, note: str = "") -> Figure:
+    """Add the title with a note, and the legend."""
     if len(settings) > 1:
         full_title = f"{title} of {sum(len(it.records) for it in settings.values())} runs"
         handles, labels = figure.axes[0].get_legend_handles_labels()
@@ -296,6 +310,7 @@ def _finish(figure: Figure, title: str, settings: Settings) -> Figure:
         config = setting.config
         full_title = f"{title} of {name} ({config.preset} on {config.protocol})"
     width = int(_LETTERS_PER_INCH * figure.get_figwidth())
+    full_title += f"; {note}" if note else ""
     figure.suptitle(textwrap.fill(full_title, width), fontsize=13)
     return figure
 

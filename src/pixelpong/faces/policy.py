@@ -37,7 +37,8 @@ from pixelpong.schema import Count
 from pixelpong.seeding import make_rng
 
 if TYPE_CHECKING:
-    from pixelpong.faces.notebook import Media, Run
+    from pixelpong.faces.look.media import Media
+    from pixelpong.run.record import Record
 
 
 class Memory(NamedTuple):
@@ -68,7 +69,7 @@ class Policy:
 
     @classmethod
     @checked
-    def load(cls, what: str | Path | Run = "package", checkpoint: int | str = "best") -> Policy:
+    def load(cls, what: str | Path | Record = "package", checkpoint: int | str = "best") -> Policy:
         """Load an agent by name.
 
         Args:
@@ -169,18 +170,22 @@ class Policy:
         should_stop: Callable[[], bool],
         tell: Callable[[int], None],
     ) -> Evaluation:
-        """Evaluate like `pixelpong.evaluation`, but in Gymnasium's own ``ALE/Pong-v5``."""
+        """Evaluate like `pixelpong.evaluation`, but in Gymnasium's own ``ALE/Pong-v5``.
+
+        This policy's own memory is not changed.
+        """
         from pixelpong.envs.gym import make_theirs
 
+        player = Policy(self._agent)
         returns, steps = [0.0] * episodes, [0] * episodes
         with contextlib.closing(make_theirs()) as env:
             for number in range(episodes):
                 rng = make_rng(seed, "evaluate", 0, number)
                 frame, _ = env.reset(seed=int(rng.integers(2**31)))
-                self.reset()
+                player.reset()
                 is_over = False
                 while not is_over:
-                    action = self.act(frame, rng if sampled else None)
+                    action = player.act(frame, rng if sampled else None)
                     frame, reward, terminated, truncated, _ = env.step(action)
                     is_over = terminated or truncated
                     returns[number] += float(reward)
@@ -213,7 +218,7 @@ class Policy:
         """
         from pixelpong.agent.game import play_game
         from pixelpong.faces.look.film import make_film, name_game
-        from pixelpong.faces.notebook import Media
+        from pixelpong.faces.look.media import Media
 
         agent = self._agent
         play = functools.partial(play_game, agent, seed, episode, is_greedy=not sampled)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pixelpong.config import COUNTED, LOCAL_OPTIONS, OPTIONS, Config
-from pixelpong.errors import number_of, on_one_line
+from pixelpong.errors import list_words, number_of, on_one_line
 from pixelpong.run.words import describe_times, duration, signed
 
 if TYPE_CHECKING:
@@ -48,7 +48,9 @@ def table(
     left: Container[int] = (0,),
     width: int = 80,
 ) -> list[str]:
-    """The lines of a table; columns in `left` are left-aligned, columns beyond `width` left out.
+    """The lines of a table; columns in `left` are left-aligned.
+
+    Columns beyond `width` are left out, and the last line names them.
 
     >>> table(["name", "steps"], [["a", "1,000"], ["longer", "9"]])
     ['name    steps', 'a       1,000', 'longer      9']
@@ -63,12 +65,20 @@ def table(
             for column, (cell, size) in enumerate(zip(row, widths, strict=False))
         ]
         lines.append("  ".join(cells).rstrip())
+    if missing := heads[len(widths) :]:
+        lines.append(f"too wide to show: {list_words(missing, 'and')}; --json has everything")
     return lines
 
 
 def pairs(values: Mapping[str, object]) -> list[str]:
-    """One line for each value and its name; empty values are left out."""
-    return [f"{name:12} {value}" for name, value in values.items() if value]
+    """One line for each value and its name; empty values are left out.
+
+    >>> pairs({"won": "1 of 3", "median time": "12 s", "damaged": ""})
+    ['won          1 of 3', 'median time  12 s']
+    """
+    shown = {name: value for name, value in values.items() if value}
+    width = max(map(len, shown), default=0)
+    return [f"{name:{width}}  {value}" for name, value in shown.items()]
 
 
 def shorten(text: str, width: int) -> str:
@@ -229,7 +239,7 @@ def describe_runs(facts: Facts, width: int = 80) -> str:
     lines = table(heads, [_make_row(it) for it in listed], left=(0, 1, 5), width=width)
     for index, run in enumerate(facts["runs"], start=1):
         if run["problem"]:
-            lines[index] += "\n  " + run["problem"][: width - 2]
+            lines[index] += "\n  " + on_one_line(run["problem"])
     total = number_of(len(facts["runs"]), "run")
     if facts["sweeps"]:
         total += f", {number_of(len(facts['sweeps']), 'sweep')}"
@@ -251,7 +261,7 @@ def _make_row(facts: Facts) -> tuple[str, ...]:
         shown_return,
         f"{facts['steps']:,}",
         "–" if facts["seed"] is None else str(facts["seed"]),
-        (facts["preset"] or "–")[:10],
+        shorten(facts["preset"] or "–", 10),
         f"{facts['bytes'] / 1e6:,.1f} MB",
         duration(max(time.time() - facts["modified"], 0)),
     )

@@ -104,6 +104,7 @@ def make_film(
         "title": title,
         "steps": film.last.step,
         "points": list(film.last.points),
+        "is_cut": film.last.action is not None,  # whether the film ends before the game
         "frames": film.num_frames,
         "frames_per_second": float(rate),
         "seconds": float(film.num_frames / rate),

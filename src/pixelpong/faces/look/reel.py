@@ -14,12 +14,16 @@ and encoded in base64.
 the agent would do, and what value it would expect, with its paddle at each other height. The paddle
 is drawn at that height in the current and the previous frame, and the network answers, so nothing
 is estimated. ``static/viewer.js`` plays a reel.
+
+A game is always played to its end: ``episode_return``, ``final_points`` and ``steps`` (the moments
+of the game, one more than its decisions) are those of the whole game. If it has more than
+`MAX_MOMENTS`, the pictures and everything else with an entry per step end there, and ``is_cut`` is
+true.
 """
 
 from __future__ import annotations
 
 import base64
-import itertools
 import zlib
 from fractions import Fraction
 from typing import Any
@@ -30,12 +34,13 @@ from numpy.typing import NDArray
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Moment, play_game
 from pixelpong.atari.palette import PALETTE
-from pixelpong.config.protocols import Protocol
+from pixelpong.config.protocols import MAX_FRAMES, Protocol
 from pixelpong.env.preprocess import FIELD_ROWS
 from pixelpong.faces.look.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
 from pixelpong.play.networks import Explanation, Network
 
-MAX_STEPS = 12_000  # limit on steps; a typical episode has a few thousand
+# Most moments with pictures; more would take too much memory. No game of ALE/Pong-v5 has more.
+MAX_MOMENTS = MAX_FRAMES // 4 + 1
 
 _COLUMNS = ("actions", "points", "probabilities", "values")
 
@@ -49,15 +54,16 @@ _SIZES = {BALL: 4 * 2, PADDLE: PADDLE_ROWS * 4}  # number of pixels
 
 
 def make_reel(agent: Agent, seed: int, episode: int = 0) -> dict[str, Any]:
-    """Play a greedy game of an evaluation with this seed and explain each step."""
+    """Play a greedy game of an evaluation with this seed, and explain each step up to a limit."""
     network, before = agent.make_network(), None
     last: dict[str, Any] = {"screen": 0, "field": 0, "saliency": 0}
     packed = {name: bytearray() for name in last}
     steps: list[tuple[Any, ...]] = []
     expectations: list[dict[str, Any]] = []
-    for moment in itertools.islice(play_game(agent, seed, episode, explains_every=1), MAX_STEPS):
+    for moment in play_game(agent, seed, episode, explains_every=1, explains_before=MAX_MOMENTS):
         seen = moment.explanation
-        assert seen is not None
+        if seen is None:
+            continue
         saliency = scale_saliency(seen, 127).view(np.uint8)
         pictures = {"screen": moment.screen, "field": seen.field, "saliency": saliency}
         for name, picture in pictures.items():
@@ -72,10 +78,12 @@ def make_reel(agent: Agent, seed: int, episode: int = 0) -> dict[str, Any]:
         before = moment
     return {
         "episode_return": moment.points[1] - moment.points[0],
+        "final_points": moment.points,
+        "is_cut": moment.step >= len(steps),
         "seed": seed,
         "episode": episode,
         "protocol": str(agent.protocol),
-        "steps": len(steps),
+        "steps": moment.step + 1,
         "steps_per_second": float(steps_per_second(agent.protocol)),
         "action_names": [ACTION_NAMES[action] for action in network.actions],
         "action_codes": list(network.actions),

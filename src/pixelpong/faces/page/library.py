@@ -38,7 +38,7 @@ from pixelpong.run.record import Record, identify, list_sweeps
 from pixelpong.sweeps.grid import varied
 from pixelpong.sweeps.sweep import make_settings
 
-REELS_KEPT = 20  # number of newest reels in memory; each takes about a megabyte
+REELS_KEPT = 20  # number of newest reels in memory; each takes a few megabytes
 MAX_ROWS = 1000  # most rows of a single run, more than the pixels of a chart's width
 ROWS_PER_RUN, MIN_ROWS_PER_RUN = 100, 20  # most and fewest rows of each of several runs
 TOTAL_ROWS = 10_000  # most rows of many runs together, unless the minimum exceeds them

@@ -79,12 +79,14 @@ export class Games {
       Object.assign(this, { shown: null, timer: setTimeout(again, RETRY_MS) });
       return void this.say(reel.problem);
     }
-    const [lost, won] = reel.points.at(-1), steps = formatCount(reel.steps - 1);
+    const [lost, won] = reel.final_points, steps = formatCount(reel.steps - 1);
     const names = { package: `${which} in the package`, best: "agent" }; // best: of a file
     const name = names[id] ?? names[which] ?? `agent after update ${which}`;
     const result = `return ${formatSigned(reel.episode_return)} (${won} points won, ${lost} lost)`;
     const played = `game ${reel.episode} of seed ${reel.seed} on ${reel.protocol}`;
-    this.say(`The ${name}: ${result} in ${steps} steps. This is ${played}.`);
+    const shown = `Only its first ${formatCount(reel.actions.length)} steps are shown.`;
+    const words = `The ${name}: ${result} in ${steps} steps. This is ${played}.`;
+    this.say(reel.is_cut ? `${words} ${shown}` : words);
     this.player?.setPlaying(false);
     this.player = new Player(this.stage, reel, pictures);
   }
@@ -98,7 +100,7 @@ export class Games {
 // Plays a reel; faces/look/reel.py describes it.
 class Player {
   constructor(element, reel, pictures) {
-    Object.assign(this, { reel, pictures, step: 0, last: reel.steps - 1 });
+    Object.assign(this, { reel, pictures, step: 0, last: reel.actions.length - 1 });
     this.hasValue = reel.values[0] !== null;
     this.root = build("div", { class: "viewer", role: "group", "aria-label": "A game" });
     this.root.append(document.getElementById("viewer").content.cloneNode(true));
