@@ -18,6 +18,7 @@ from toys import toy_evaluation
 import pixelpong
 from pixelpong import Evaluation
 from pixelpong.errors import ConfigError
+from pixelpong.faces.look.media import Media
 from pixelpong.faces.notebook import Run
 from pixelpong.faces.report import resume_command
 from pixelpong.loop import train
@@ -133,6 +134,14 @@ def test_an_evaluation_shows_itself_in_words_and_a_histogram():
     shown = one._repr_html_()
     assert str(one) in shown
     assert "\n−21 █ 1\n+18 ██ 2\n" in shown
+
+
+@pytest.mark.parametrize("content", [b"\x89PNG", b"film"])
+def test_the_title_of_pictures_and_films_is_text_and_not_html(content):
+    """A run may be a stranger's, and so its name."""
+    shown = Media(content, 'curve of "><script>alert(1)</script>')._repr_html_()
+    assert "curve of &quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;" in shown
+    assert "<script" not in shown
 
 
 @pytest.mark.slow

@@ -143,11 +143,13 @@ def test_the_command_makes_the_film_that_was_asked_for(toy_runs, tmp_path, call,
     words = ["record", toy_runs["fast"], "--scale", "1", "--seconds", "2"]
     told = report(*words, "--checkpoint", "0", "--episode", "5", "--out", "film.gif")
     assert (told["bytes"], told["frames"]) == ((tmp_path / "film.gif").stat().st_size, 30)
+    assert told["is_cut"]
     rules = "ALE/Pong-v5 with at most 300 frames"
     assert told["title"] == f"fast, update 0: greedy episode 5, seed 0, {rules}"
     out = call(*words)[1]
     assert out.startswith(f"{toy_runs['fast']}/videos/update-")
-    said = r": 2\.0 s, fast, .* greedy episode 0, seed 0, .* opponent .* agent after 29 steps\n"
+    said = r": 2\.0 s, fast, .* greedy episode 0, seed 0, .* opponent .* agent after 29 steps, "
+    said += r"where the film ends before the game\n"
     assert re.search(said, out)
     # An agent without a run has no folder of its own.
     assert call("record", "champion", "--scale", "1", "--seconds", "0.1")[0] == 0
@@ -172,11 +174,11 @@ def test_the_film_of_a_game_is_the_game_of_an_evaluation(seeded, report, seed):
         words = ("--seed", seed, "--episode", episode, "--scale", 1, "--speed", 60)
         told = report("record", seeded, *words, "--out", "film.gif")
         lost, won = told["points"]
-        assert won - lost == found.returns[episode]
+        assert (won - lost, told["is_cut"]) == (found.returns[episode], False)
         assert f"episode {episode}, seed {seed}," in told["title"]
-        assert make_reel(Agents.of_run(RunDirectory(seeded)).load(), seed, episode)["points"][
-            -1
-        ] == (lost, won)
+        game = make_reel(Agents.of_run(RunDirectory(seeded)).load(), seed, episode)
+        assert game["episode_return"] == found.returns[episode]
+        assert (game["final_points"], game["steps"] - 1) == ((lost, won), told["steps"])
 
 
 def test_record_watch_replay_and_the_page_begin_with_the_first_game_of_seed_0(

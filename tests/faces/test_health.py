@@ -32,6 +32,15 @@ NOTHING_KNOWN = {name: [None] * SIZE for name in SOUND if name != "update"}
 STUCK = LATE | {"estimated_return": NO_GAIN}
 
 
+def from_then_on(before, after):
+    """A metric that is another one in the last million of six million steps."""
+    return [before] * (SIZE - 10) + [after] * 10
+
+
+LITTLE_GAIN = {"estimated_return": from_then_on(-20.2, -20.0)}
+CLASSIC = LATE | LITTLE_GAIN | {"entropy": [0.69] * SIZE, "steps_per_point": [50.0] * SIZE}
+
+
 def ended_with(name, value):
     return {name: SOUND[name][:-10] + [value] * 10}
 
@@ -51,6 +60,18 @@ def ended_with(name, value):
         ("good No problems found", ended_with("kl", 0.079), "fast"),
         ("warning Steps too large, note No progress", STUCK | ended_with("kl", 0.2), "fast"),
         ("note No progress", STUCK, "fast"),
+        ("note No progress", LATE | LITTLE_GAIN, "fast"),
+        ("good No problems found", LATE | {"estimated_return": from_then_on(-20.2, -19.7)}, "fast"),
+        ("note No progress", CLASSIC, "classic"),
+        ("good No problems found", CLASSIC | {"entropy": from_then_on(0.69, 0.68)}, "classic"),
+        ("note No progress", CLASSIC | {"entropy": from_then_on(0.69, 0.685)}, "classic"),
+        ("good No problems found", CLASSIC | {"steps_per_point": from_then_on(50, 52)}, "classic"),
+        ("note No progress", CLASSIC | {"steps_per_point": from_then_on(50, 51)}, "classic"),
+        ("note No progress", CLASSIC | {"steps_per_point": from_then_on(50, 52)}, "fast"),
+        # One value of many says little: an average of ten does.
+        ("good No problems found", {"kl": [0.03] * (SIZE - 1) + [0.5]}, "fast"),
+        ("warning Steps too large", {"kl": [0.03] * (SIZE - 10) + [0.6] + [0.03] * 9}, "fast"),
+        ("good No problems found", {"kl": [0.03] * (SIZE - 11) + [6.0] + [0.03] * 10}, "fast"),
         ("good No problems found", LATE, "fast"),  # it improves
         ("good No problems found", LATE | {"estimated_return": [18.0] * SIZE}, "fast"),
         (
@@ -69,6 +90,19 @@ def test_what_is_wrong_is_found_and_nothing_else(tmp_path, found, changes, prese
     assert ", ".join(f"{it.level} {it.title}" for it in each) == found
     assert all(it.text.endswith(".") or it.level == health.GOOD for it in each)
     assert len(each) == 1 or all(it.level != health.GOOD for it in each), "it contradicts itself"
+
+
+def test_no_progress_is_said_of_a_gain_of_less_than_half_a_point(tmp_path):
+    columns = SOUND | CLASSIC
+    run = RunDirectory.create(tmp_path / "run", toy_config("classic"))
+    rows = zip(*columns.values(), strict=True)
+    run.metrics.append(*(dict(zip(columns, row, strict=True)) for row in rows))
+    (finding,) = assess(Record.read(run.path))
+    assert finding.text.startswith(
+        "The return has improved by less than half a point in 1,000,000 steps: its best was −20.2 "
+        "before and −20.0 since. "
+    )
+    assert "not improved" not in finding.text
 
 
 @pytest.mark.parametrize(

@@ -199,3 +199,28 @@ def test_the_line_of_three_seeds_is_their_mean_and_not_the_middle_one(curves):
     axes = figure_of("curve", *runs).axes[0]
     (mean,) = (it.get_xydata() for it in axes.get_lines() if "3 seeds" in it.get_label())
     assert (mean[0].tolist(), mean[-1].tolist()) == ([100, -17], [200, -14])
+
+
+def test_a_sweep_of_more_settings_than_can_be_told_apart_says_how_many_are_not_shown(curves):
+    runs = [curves(f"h{size}", 0, [-20, -19], hidden=size) for size in range(4, 19)]
+    for shown, note in ((runs, "Sweep of 12 runs; 3 more settings not shown"), (runs[:12], "runs")):
+        figure = figure_of("sweep", *shown)
+        assert len(figure.axes[1].texts) == 12
+        assert figure.get_suptitle().replace("\n", " ").endswith(note)
+
+
+def test_the_health_plot_says_that_its_lines_are_medians(curves):
+    run = curves("a", 0, [-20, -10])
+    run.run.metrics.append({"update": 3, "steps": 300, "kl": 0.1})
+    assert figure_of("health", Record.read(run.path)).get_suptitle().endswith("of updates")
+
+
+def test_a_target_is_a_line_as_soon_as_the_curve_comes_near_it(curves):
+    for best, targets in ((-10, []), (17, [18.0])):
+        axes = figure_of("curve", curves(f"to{best}", 0, [-20, best], until_return=18.0)).axes[0]
+        lines = [line for line in axes.get_lines() if line.get_linestyle() == ":"]
+        assert [line.get_ydata()[0] for line in lines] == targets
+        assert [text.get_text() for text in axes.texts] == ["target +18.0"] * len(targets)
+    other = curves("none", 1, [-20, 17])
+    assert not [line for line in figure_of("curve", other).axes[0].get_lines()
+                if line.get_linestyle() == ":"]  # fmt: skip

@@ -108,6 +108,46 @@ def test_an_agent_plays_the_same_in_gymnasiums_own_environment_again(report, cal
     assert "Gymnasium's game takes no options. Leave out sticky." in err
 
 
+class TheirEnvironment:
+    """Stands in for Gymnasium's: two steps a game; it writes down the seeds and the actions."""
+
+    def __init__(self):
+        self.seeds, self.actions = [], []
+
+    def reset(self, *, seed):
+        self.seeds.append(seed)
+        self.actions.append([])
+        return self.draw(), {}
+
+    def step(self, action):
+        self.actions[-1].append(action)
+        is_over = len(self.actions[-1]) == 2
+        return self.draw(), -1.0 if is_over else 0.0, is_over, False, {}
+
+    def draw(self):
+        rng = np.random.default_rng(0)
+        return rng.choice(np.array([109, 236], np.uint8), (210, 160, 3))
+
+    def close(self):
+        pass
+
+
+def test_games_in_gymnasium_have_seeds_of_their_own_and_leave_the_policy_alone(monkeypatch):
+    env = TheirEnvironment()
+    monkeypatch.setattr("pixelpong.envs.gym.make_theirs", lambda: env)
+    policy = pixelpong.Policy.load("club")
+    policy.act(env.draw())
+    before = policy._memory
+    found = pixelpong.evaluate(policy, 4, seed=3, in_gymnasium=True)
+    assert policy._memory is before
+    assert (found.returns, found.mean_steps) == ((-1.0,) * 4, 2.0)
+    assert len({*env.seeds}) == 4
+    pixelpong.evaluate(policy, 2, seed=3, in_gymnasium=True, sampled=True)
+    pixelpong.evaluate(policy, 2, seed=4, in_gymnasium=True)
+    assert env.seeds[4:6] == env.seeds[:2]
+    assert len({*env.seeds}) == 6
+
+
 def test_the_interval_leaves_out_two_and_a_half_per_cent_at_either_end():
     """Worked out: of 16 coins 2.5 % is at 4 heads, of which 5 % is at 5 and 1 % at 3.
 

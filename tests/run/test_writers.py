@@ -15,7 +15,7 @@ from toys import toy_config
 
 from pixelpong.errors import PixelpongError
 from pixelpong.faces import api, looking, plots
-from pixelpong.faces.notebook import Media
+from pixelpong.faces.look.media import Media
 from pixelpong.run.checkpoints import CheckpointStore
 from pixelpong.run.directory import RunDirectory
 from pixelpong.sweeps.sweep import create_sweep, sum_up

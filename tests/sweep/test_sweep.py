@@ -17,6 +17,7 @@ from toys import result_of, toy_config, toy_evaluation
 
 from pixelpong import loop, resume
 from pixelpong.errors import RunError
+from pixelpong.faces.report import describe_sweep
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory, lock_folder
 from pixelpong.run.record import Record
@@ -309,3 +310,24 @@ def test_of_two_copies_of_a_seed_the_one_that_has_come_further_counts(tmp_path):
             records.append(Record.read(run.path))
         (setting,) = make_settings(records)
         assert [record.name for record in setting.records] == ["long"]
+
+
+def test_a_sweeps_text_says_how_many_won_of_those_that_are_done_in_one_column():
+    summary = {"median": 90.0, "ci95": (60.0, 120.0)}
+    won = {"label": "gamma=0.9", "won": 3, "done": 4, "trainings": 9, "seconds": summary}
+    won |= {"steps": summary, "final_return": {"median": 18.0, "ci95": None}}
+    lost = {"label": "", "won": 0, "done": 1, "trainings": 1, "steps": None}
+    runs = [{"is_done": True}, {"is_done": False}]
+    lost |= {"seconds": None, "final_return": None}
+    facts = {"settings": [won, lost], "runs": runs, "sweep": "s", "resume": "go on"}
+    assert describe_sweep(facts).splitlines() == [
+        "gamma=0.9",
+        "won                  3 of 4",
+        "median time          1:30 (1:00 to 2:00)",
+        "median steps         90 (60 to 120)",
+        "median final return  +18.00",
+        "won                  0 of 1",
+        "1 run left to train; continue with:",
+        "  go on",
+        "saved in s",
+    ]

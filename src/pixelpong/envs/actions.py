@@ -24,7 +24,6 @@ SOLO_ACTIONS = (0, 1, 2, 3, 4, 5)
 DUEL_ACTIONS = (SERVE, SERVE, SERVE + 2, SERVE + 3, SERVE + 2, SERVE + 3)
 # The console's eighteen actions, as indices of the six.
 ALL_ACTIONS = (0, 1, 0, 2, 3, 0, 2, 3, 2, 3, 1, 4, 5, 1, 4, 5, 4, 5)
-MEANINGS = ("NOOP", "FIRE", "RIGHT", "LEFT", "RIGHTFIRE", "LEFTFIRE")  # Gymnasium's words
 
 # The index of an action among all eighteen: [left, neither, right], [down, neither, up], [button].
 _BY_DIRECTION = np.array(

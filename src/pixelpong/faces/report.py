@@ -76,9 +76,8 @@ def pairs(values: Mapping[str, object]) -> list[str]:
     >>> pairs({"won": "1 of 3", "median time": "12 s", "damaged": ""})
     ['won          1 of 3', 'median time  12 s']
     """
-    shown = {name: value for name, value in values.items() if value}
-    width = max(map(len, shown), default=0)
-    return [f"{name:{width}}  {value}" for name, value in shown.items()]
+    width = max(map(len, values))
+    return [f"{name:{width}}  {value}" for name, value in values.items() if value]
 
 
 def shorten(text: str, width: int) -> str:

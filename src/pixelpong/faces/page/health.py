@@ -39,6 +39,10 @@ it at 0.068 or below; the one that reached 0.145 learned badly."""
 
 STALLED_STEPS = 1_000_000  # steps without progress; the fast mode learns all of Pong in fewer
 STALLED_GAIN = 0.5  # increase of the return that counts as progress
+LONGER, LOWER = 1.03, 0.99
+"""Ratios from one million steps to the next. In the classic mode, rallies grow longer and the
+entropy falls before the return rises: in a run of ``docs/log.md`` by some 8 % and 1.5 % from the
+first million to the second, while the return rose by 0.4."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ def assess(record: Record) -> list[Finding]:
         _check_entropy(_mean(record, "entropy") / math.log(num_actions), strength),
         _check_actions(_mean(record, "up_share")),
         _check_update_size(_mean(record, "kl")),
-        _check_progress(steps, returns.astype(np.float64), strength),
+        _check_progress(record, steps, returns.astype(np.float64), strength),
     ]
     findings = [finding for finding in found if finding is not None]
     if not findings:
@@ -113,7 +117,7 @@ def _check_update_size(kl: float) -> Finding | None:
 
 
 def _check_progress(
-    steps: NDArray[Any], returns: NDArray[np.float64], strength: float
+    record: Record, steps: NDArray[Any], returns: NDArray[np.float64], strength: float
 ) -> Finding | None:
     is_late = steps > steps.max(initial=0) - STALLED_STEPS
     best_before = returns[~is_late].max(initial=-math.inf)
@@ -121,8 +125,24 @@ def _check_progress(
     if not (strength < STRONG_RETURN and best_since < best_before + STALLED_GAIN):
         return None
     text = (
-        f"The return has not improved for {STALLED_STEPS:,} steps: its best was "
-        f"{signed(best_before)} before and {signed(best_since)} since."
+        f"The return has improved by less than half a point in {STALLED_STEPS:,} steps: its best "
+        f"was {signed(best_before)} before and {signed(best_since)} since."
     )
-    advice = "The classic mode takes time; otherwise try another --seed or --learning-rate."
-    return Finding(NOTE, "No progress", text, advice)
+    if record.config is not None and record.config.algorithm == "reinforce":
+        is_longer = _change(record, "steps_per_point") > LONGER
+        if is_longer or _change(record, "entropy") < LOWER:
+            return None
+        text += " Nor have rallies grown longer or the entropy lower, which would come first."
+    return Finding(NOTE, "No progress", text, "Try another --seed or --learning-rate.")
+
+
+def _change(record: Record, name: str) -> float:
+    """The ratio of a metric's mean in the last `STALLED_STEPS` to its mean in those before.
+
+    NaN, which is neither above nor below a limit, if the metric is missing.
+    """
+    steps, values = record.curve(name)
+    age = steps.max(initial=0) - steps
+    late = values[age < STALLED_STEPS]
+    before = values[(age >= STALLED_STEPS) & (age < 2 * STALLED_STEPS)]
+    return float(np.mean(late) / np.mean(before)) if len(late) and len(before) else math.nan

@@ -1,0 +1,49 @@
+"""Results as text: nothing is left out in silence."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from pixelpong.faces.report import describe_runs, describe_tournament, table
+
+
+@pytest.mark.parametrize(("width", "shown"), [(80, 3), (19, 3), (18, 2), (12, 2), (11, 1), (1, 1)])
+def test_a_table_names_the_columns_for_which_there_is_no_room(width, shown):
+    """Columns of 6, 4 and 5 with two spaces between them."""
+    heads, row = ["name", "size", "age"], ["abcdef", "1 MB", "5 min"]
+    lines = table(heads, [row], width=width)
+    names = {3: [], 2: ["age"], 1: ["size and age"]}[shown]
+    assert lines[2:] == [f"too wide to show: {name}; --json has everything" for name in names]
+    assert [line.split()[:shown] for line in lines[:1]] == [heads[:shown]]
+
+
+def make_run(**changes):
+    facts = {
+        "name": "fast-001", "state": "won", "greedy": None, "estimated_return": 3.0, "steps": 9,
+        "seed": 0, "preset": "fast", "bytes": 10**6, "modified": time.time(), "problem": "",
+    }  # fmt: skip
+    return facts | changes
+
+
+def test_a_list_of_runs_shows_all_of_a_problem_and_that_a_word_was_shortened():
+    problem = "cannot read the configuration: " + "it is damaged, " * 9 + "all of it"
+    runs = [make_run(preset="a-long-preset", problem=problem)]
+    text = describe_runs({"runs": runs, "sweeps": []})
+    assert f"\n  {problem}\n" in text
+    assert " …ng-preset " in text
+
+
+def test_a_large_tournaments_matrix_names_the_columns_that_are_left_out():
+    player = {"name": "p", "rating": 0.0, "ci95": (-1.0, 1.0), "mean_return": 0.0}
+    players = [{**player, "points_won": k, "points_lost": 20 - k} for k in range(12)]
+    matrix = [[float(k)] * 12 for k in range(12)]
+    facts = {"players": players, "matrix": matrix, "games_played": 1, "games_planned": 1}
+    lines = describe_tournament(facts).splitlines()
+    heads = next(line for line in lines if "return against" in line).split()[2:]
+    left_out = [str(number) for number in range(1, 13) if str(number) not in heads]
+    assert left_out
+    *others, last = left_out
+    names = f"{', '.join(others)} and {last}" if others else last
+    assert f"too wide to show: {names}; --json has everything" in lines
