@@ -40,6 +40,7 @@ def test_a_large_tournaments_matrix_names_the_columns_that_are_left_out():
     players = [{**player, "points_won": k, "points_lost": 20 - k} for k in range(12)]
     matrix = [[float(k)] * 12 for k in range(12)]
     facts = {"players": players, "matrix": matrix, "games_played": 1, "games_planned": 1}
+    facts |= {"rules": {"points": 21, "frames": 65_000}, "games": []}
     lines = describe_tournament(facts).splitlines()
     heads = next(line for line in lines if "return against" in line).split()[2:]
     left_out = [str(number) for number in range(1, 13) if str(number) not in heads]
@@ -47,3 +48,24 @@ def test_a_large_tournaments_matrix_names_the_columns_that_are_left_out():
     *others, last = left_out
     names = f"{', '.join(others)} and {last}" if others else last
     assert f"too wide to show: {names}; --json has everything" in lines
+
+
+CUT = "ended at the limit of 65,000 frames, before either side had won"
+
+
+@pytest.mark.parametrize(
+    ("points", "said"),
+    [
+        ([(21, 3), (4, 21)], []),
+        ([(20, 20), (4, 21)], [f"1 game {CUT}"]),
+    ],
+)
+def test_a_tournament_says_how_many_games_nobody_won(points, said):
+    player = {"name": "p", "rating": 0.0, "ci95": (-1.0, 1.0), "mean_return": 0.0}
+    player |= {"points_won": 15, "points_lost": 5}
+    facts = {"players": [player] * 2, "matrix": [[None, 1.0], [-1.0, None]]}
+    facts |= {"games_played": 2, "games_planned": 2, "games": [{"points": it} for it in points]}
+    facts |= {"rules": {"points": 21, "frames": 65_000}}
+    lines = describe_tournament(facts).splitlines()
+    assert lines[-1 - len(said) :] == ["2 games", *said]
+    assert lines[1].split()[-2:] == ["75", "%"]

@@ -357,4 +357,9 @@ def describe_tournament(facts: Facts) -> str:
         lines.append(number_of(played, "game"))
     else:
         lines.append(f"only {played:,} of {planned:,} games were played")
+    rules = facts["rules"]
+    num_cut = sum(max(game["points"]) < rules["points"] for game in facts["games"])
+    if num_cut:
+        limit = f"the limit of {rules['frames']:,} frames"
+        lines.append(f"{number_of(num_cut, 'game')} ended at {limit}, before either side had won")
     return "\n".join(lines)
