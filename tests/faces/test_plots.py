@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -215,12 +216,23 @@ def test_the_health_plot_says_that_its_lines_are_medians(curves):
     assert figure_of("health", Record.read(run.path)).get_suptitle().endswith("of updates")
 
 
+def test_the_entropy_of_chance_is_a_line_in_the_health_plot(curves):
+    for preset, num_actions in (("classic", 2), ("fast", 3)):
+        run = curves(f"of-{preset}", 0, [-20, -10], preset=preset)
+        run.run.metrics.append({"update": 3, "steps": 300, "entropy": 0.5})
+        axes = figure_of("health", Record.read(run.path)).axes[0]
+        assert dotted_lines(axes) == [pytest.approx(math.log(num_actions))]
+        assert f"ln {num_actions}: all actions" in axes.texts[0].get_text()
+
+
+def dotted_lines(axes):
+    """The heights of lines across the whole axes."""
+    return [line.get_ydata()[0] for line in axes.get_lines() if line.get_linestyle() == ":"]
+
+
 def test_a_target_is_a_line_as_soon_as_the_curve_comes_near_it(curves):
     for best, targets in ((-10, []), (17, [18.0])):
         axes = figure_of("curve", curves(f"to{best}", 0, [-20, best], until_return=18.0)).axes[0]
-        lines = [line for line in axes.get_lines() if line.get_linestyle() == ":"]
-        assert [line.get_ydata()[0] for line in lines] == targets
+        assert dotted_lines(axes) == targets
         assert [text.get_text() for text in axes.texts] == ["target +18.0"] * len(targets)
-    other = curves("none", 1, [-20, 17])
-    assert not [line for line in figure_of("curve", other).axes[0].get_lines()
-                if line.get_linestyle() == ":"]  # fmt: skip
+    assert dotted_lines(figure_of("curve", curves("none", 1, [-20, 17])).axes[0]) == []

@@ -6,7 +6,10 @@ import time
 
 import pytest
 
-from pixelpong.faces.report import describe_runs, describe_tournament, table
+from pixelpong.faces.report import describe_ending, describe_runs, describe_tournament, table
+from pixelpong.learners.progress import Progress
+from pixelpong.loop import Ended
+from pixelpong.run.lines import Evaluation
 
 
 @pytest.mark.parametrize(("width", "shown"), [(80, 3), (19, 3), (18, 2), (12, 2), (11, 1), (1, 1)])
@@ -33,6 +36,25 @@ def test_a_list_of_runs_shows_all_of_a_problem_and_that_a_word_was_shortened():
     text = describe_runs({"runs": runs, "sweeps": []})
     assert f"\n  {problem}\n" in text
     assert " …ng-preset " in text
+
+
+def test_a_return_that_training_alone_knows_is_called_an_estimate():
+    runs = [make_run(), make_run(greedy={"mean_return": 17.5}), make_run(estimated_return=None)]
+    text = describe_runs({"runs": runs, "sweeps": []})
+    assert [line.split()[2] for line in text.splitlines()[1:4]] == ["~+3.0", "+17.5", "–"]
+    assert "; ~ is an estimate" in text
+    assert "; ~ is an estimate" not in describe_runs({"runs": runs[1:], "sweeps": []})
+
+
+@pytest.mark.parametrize(("target", "more"), [(18.0, "19"), (20.5, "21"), (21.0, "21")])
+def test_the_end_of_a_run_that_won_proposes_a_higher_target(target, more):
+    test = Evaluation(20.9, 0.1, (20.8, 21.0), (21.0,) * 200, 9.0, target=target, is_won=True)
+    outcome = Ended("until_return", Progress(), "ab", test)
+    facts = {"run": "r", "resume": "pixelpong resume r", "machine": "m"}
+    facts |= dict.fromkeys(("training_seconds", "total_seconds"))
+    text = describe_ending(facts, outcome, is_brief=False)
+    assert text.startswith("Won: ")
+    assert text.endswith(f"\n  pixelpong resume r --until-return {more}")
 
 
 def test_a_large_tournaments_matrix_names_the_columns_that_are_left_out():
