@@ -10,6 +10,7 @@ all.
 
 from __future__ import annotations
 
+import asyncio
 import bisect
 import contextlib
 import functools
@@ -41,6 +42,7 @@ from pixelpong.sweeps.sweep import make_settings
 MAX_ROWS = 1000  # most rows of a single run, more than the pixels of a chart's width
 ROWS_PER_RUN, MIN_ROWS_PER_RUN = 100, 20  # most and fewest rows of each of several runs
 TOTAL_ROWS = 10_000  # most rows of many runs together, unless the minimum exceeds them
+MAX_FINDING = 4  # most threads that look for the agents of requested games
 SPEED_ROWS = 20  # number of newest rows from which a run's speed is computed
 
 STRENGTHS = ("untrained", *SHIPPED)  # the words for how well an agent plays
@@ -52,7 +54,7 @@ class Library:
 
     def __init__(self, runs_dir: Path, extra: Path | None = None) -> None:
         self._runs_dir, self._extra = runs_dir, extra
-        self._reels = Reels()
+        self._reels, self._finding = Reels(), asyncio.Semaphore(MAX_FINDING)
         # Agents in play, which their games share: an agent may take 30 MB. One thread at a time
         # loads those of a run; the others wait, so that they find them here.
         self._agents: weakref.WeakValueDictionary[Any, Agent] = weakref.WeakValueDictionary()
@@ -102,7 +104,8 @@ class Library:
         self, run_id: str, which: str, seed: int = 0, episode: int = 0, viewer: str = ""
     ) -> bytes:
         """A reel of a saved agent's game as JSON, see `Reels.get`; played now or recently."""
-        key = await in_thread(lambda: self.find_reel(run_id, which, seed, episode))
+        async with self._finding:
+            key = await in_thread(lambda: self.find_reel(run_id, which, seed, episode))
         return await self._reels.get(key, viewer)
 
     def find_reel(self, run_id: str, which: str, seed: int = 0, episode: int = 0) -> ReelKey:
