@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import functools
+import json
 import re
 import signal
 
@@ -192,7 +194,9 @@ def test_record_watch_replay_and_the_page_begin_with_the_first_game_of_seed_0(
     looking.watch(pixelpong.Run(seeded), checkpoint=2, seed=5)
     assert asked == ["", "0/2", "5/0"]
     library = Library(seeded.parent)
-    first, other = (library.reel("seeded", "2", *game) for game in ((), (5, 2)))
+    first, other = (
+        json.loads(asyncio.run(library.reel("seeded", "2", *game))) for game in ((), (5, 2))
+    )
     library.close()
     assert [(it["seed"], it["episode"]) for it in (first, other)] == [(0, 0), (5, 2)]
     assert list(first["points"][-1]) == film["points"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import resource
@@ -11,7 +12,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import httpx
@@ -40,6 +40,20 @@ def read(*_, **__):
     open("pipe").read()  # nobody ever writes to it
 
 {owner} = read
+"""
+
+
+# Writes a letter into a file whenever the page could not accept a connection; it is open already,
+# since later there is no descriptor for it.
+COUNTS_TRIES = """
+from pixelpong.faces.page import server
+make, tries = server.make_exception_handler, open("tries", "ab", buffering=0)
+
+def make_counting(tell):
+    handle = make(tell)
+    return lambda loop, context: (handle(loop, context), tries.write(b"x"))
+
+server.make_exception_handler = make_counting
 """
 
 
@@ -167,6 +181,7 @@ def test_a_connection_that_does_not_send_a_whole_request_is_closed(tmp_path, mon
                     pass
             stops.set()
             dribble.join()
+        monkeypatch.setattr(connections, "HEAD_SECONDS", 1e6)
         for _ in range(3):
             assert client.get("/api/runs").status_code == 200
 
@@ -181,19 +196,34 @@ def send_slowly(slow, stops) -> None:
 @needs_proc
 def test_an_answer_that_nobody_reads_and_a_game_that_lasts(tmp_path, monkeypatch):
     """The first is given up, and the second has as much time as it likes."""
-    monkeypatch.setattr(connections, "HEAD_SECONDS", 3.0)
-    monkeypatch.setattr(connections, "SEND_SECONDS", 3.0)
+    deadlines, wait = [], connections.Connections._await_head
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 1e6)
+    monkeypatch.setattr(connections, "SEND_SECONDS", 1.0)
     monkeypatch.setattr(Library, "list_runs", lambda _: {"runs": os.urandom(20_000_000).hex()})
+
+    def note(known, client):
+        wait(known, client)
+        deadlines.append((client[1], known._known[client].deadline))
+
+    monkeypatch.setattr(connections.Connections, "_await_head", note)
+    address = "/game?run=package&agent=club"
     with serving(tmp_path) as served, connect(
-        f"ws://127.0.0.1:{served.port}/game?run=package&agent=club", origin=served.url
+        f"ws://127.0.0.1:{served.port}{address}", origin=served.url, ping_interval=None
     ) as game:  # fmt: skip
+        monkeypatch.setattr(connections, "HEAD_SECONDS", 1.0)  # of those who come now
         with socket.create_connection(("127.0.0.1", served.port)) as lazy:
             lazy.sendall(WHOLE)
             wait_until(lambda: is_closed(served.port, lazy))
+        greeting = json.loads(game.recv())
+        assert list(greeting) == ["palette"]
+        ((_, deadline),) = [it for it in deadlines if it[0] == game.local_address[1]]
+        assert deadline.cancelled(), "a game ends by no deadline"
         game.send('{"serve": true}')
-        until = time.monotonic() + 2 * connections.HEAD_SECONDS
-        while time.monotonic() < until:
-            game.recv(timeout=100)
+        phases = set()
+        while "playing" not in phases:
+            told = game.recv()
+            phases |= {json.loads(told)["phase"]} if isinstance(told, str) else set()
+        assert isinstance(game.recv(), bytes), "pictures"
 
 
 def is_closed(port, lazy) -> bool:
@@ -222,13 +252,14 @@ def test_the_oldest_silent_connection_makes_room(tmp_path, monkeypatch):
 def test_descriptors_that_run_out_cost_one_line(tmp_path):
     """And the page is there again as soon as there are some."""
     limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (48, 48))  # noqa: E731
-    with started(tmp_path, preexec_fn=limit) as (process, url, words):
+    tries = tmp_path / "tries"
+    with started(tmp_path, COUNTS_TRIES, preexec_fn=limit) as (process, url, words):
         port = int(url.rpartition(":")[2])
         with contextlib.ExitStack() as stack:
             for _ in range(120):
                 stack.enter_context(socket.create_connection(("127.0.0.1", port)))
             assert wait_until(lambda: "cannot accept a connection" in words.read_text())
-            time.sleep(3)  # in which it tries again
+            wait_until(lambda: tries.exists() and tries.stat().st_size >= 4)  # it tries again
         assert httpx.get(f"{url}/api/runs", timeout=100).json() == {"runs": []}
         told = [line for line in words.read_text().splitlines() if "press Ctrl-C" not in line]
         assert len([line for line in told if "cannot accept a connection" in line]) == 1

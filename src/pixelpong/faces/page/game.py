@@ -24,7 +24,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import msgspec
@@ -38,7 +38,7 @@ from pixelpong.atari.palette import PALETTE
 from pixelpong.env.duel import FIRST_ROW, LAST_ROW, LEFT
 from pixelpong.errors import PixelpongError, on_one_line
 from pixelpong.faces.look.reel import encode_difference
-from pixelpong.faces.page.threads import in_thread
+from pixelpong.faces.page.threads import BusyError, in_thread
 from pixelpong.games.duel import Duel, Move
 from pixelpong.items import DOWN, STAY, UP
 from pixelpong.schema import Share, decode
@@ -47,6 +47,8 @@ from pixelpong.seeding import make_rng
 PICTURES_PER_SECOND = 60
 AGAINST_RULES = 1008  # close code of RFC 6455
 MAX_MESSAGE = 4096  # most bytes that the browser may send at once
+MAX_GAMES = 64  # most games at once
+MAX_LOADING = 4  # most threads that load games; other games wait for them in no thread
 
 SERVE_FRAMES = 180  # the person's side serves automatically this many frames after a point
 
@@ -129,18 +131,40 @@ class Game:
         return {"phase": self.phase, "points": list(self._game.points), "speed": self.speed}
 
 
-async def play_socket(websocket: WebSocket, load_agent: Callable[[str, str], Agent]) -> None:
-    """Serve one game until the browser leaves, at ``?run=ID&agent=UPDATE|NAME|best|latest``.
+class Seats:
+    """What all games of a server share: its agents, and how many games it can bear."""
 
-    `load_agent` takes the two values.
-    """
+    def __init__(self, load_agent: Callable[[str, str], Agent]) -> None:
+        """Offer `MAX_GAMES` seats; `load_agent` takes the id of a run and the name of an agent."""
+        self._load_agent, self._num_free = load_agent, MAX_GAMES
+        self._loading = asyncio.Semaphore(MAX_LOADING)
+
+    @contextlib.contextmanager
+    def take_one(self) -> Iterator[None]:
+        """Raise `BusyError` if all seats are taken."""
+        if self._num_free == 0:
+            raise BusyError(f"{MAX_GAMES} games are being played already. Try again later.")
+        self._num_free -= 1
+        try:
+            yield
+        finally:
+            self._num_free += 1
+
+    async def make_game(self, run_id: str, which: str) -> Game:
+        """Load a game against an agent."""
+        rng = make_rng(int.from_bytes(os.urandom(4), "little"), "play")
+        async with self._loading:
+            return await in_thread(lambda: Game(self._load_agent(run_id, which), rng))
+
+
+async def play_socket(websocket: WebSocket, seats: Seats) -> None:
+    """Serve one game until the browser leaves, at ``?run=ID&agent=UPDATE|NAME|best|latest``."""
     await websocket.accept()
     run_id, which = (websocket.query_params.get(name, "") for name in ("run", "agent"))
-    rng = make_rng(int.from_bytes(os.urandom(4), "little"), "play")
     with contextlib.suppress(WebSocketDisconnect):
         try:
-            game = await in_thread(lambda: Game(load_agent(run_id, which), rng))
-            await _play(websocket, game)
+            with seats.take_one():
+                await _play(websocket, await seats.make_game(run_id, which))
         except (PixelpongError, ValueError) as error:
             with contextlib.suppress(RuntimeError):  # it has left
                 await websocket.send_json({"problem": on_one_line(str(error))[:500]})

@@ -5,43 +5,44 @@ looked up in a table, so no part of a request ever becomes part of a path. A run
 half-written, comes from another version or is being deleted is listed with its problem or not at
 all.
 
-A process of low priority plays and explains games, so that they slow down neither the server nor
-training runs.
+`pixelpong.faces.page.reels` plays the games.
 """
 
 from __future__ import annotations
 
+import asyncio
 import bisect
 import contextlib
 import functools
 import hashlib
+import itertools
 import math
 import os
 import re
 import threading
+import weakref
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from concurrent.futures import CancelledError
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
-from pixelpong.agent.choice import PACKAGE, Agents, find_agents, open_agent
+from pixelpong.agent.choice import PACKAGE, Agents, find_agents
 from pixelpong.agent.file import SHIPPED, About, Agent, read_about
 from pixelpong.config import in_use
 from pixelpong.errors import CheckpointError, RunError
 from pixelpong.faces.display import is_comparable, steps_left
-from pixelpong.faces.look.reel import make_reel
 from pixelpong.faces.page.health import assess
-from pixelpong.processes import Processes
+from pixelpong.faces.page.reels import ReelKey, Reels
+from pixelpong.faces.page.threads import in_thread
 from pixelpong.run.names import is_run, list_runs
 from pixelpong.run.record import Record, identify, list_sweeps
 from pixelpong.sweeps.grid import varied
 from pixelpong.sweeps.sweep import make_settings
 
-REELS_KEPT = 20  # number of newest reels in memory; each takes a few megabytes
 MAX_ROWS = 1000  # most rows of a single run, more than the pixels of a chart's width
 ROWS_PER_RUN, MIN_ROWS_PER_RUN = 100, 20  # most and fewest rows of each of several runs
 TOTAL_ROWS = 10_000  # most rows of many runs together, unless the minimum exceeds them
+MAX_FINDING = 4  # most threads that look for the agents of requested games
 SPEED_ROWS = 20  # number of newest rows from which a run's speed is computed
 
 STRENGTHS = ("untrained", *SHIPPED)  # the words for how well an agent plays
@@ -53,8 +54,11 @@ class Library:
 
     def __init__(self, runs_dir: Path, extra: Path | None = None) -> None:
         self._runs_dir, self._extra = runs_dir, extra
-        self._pool, self._lock, self._is_closed = Processes(1), threading.Lock(), False
-        self._cached_reel = functools.lru_cache(REELS_KEPT)(self._make_reel)
+        self._reels, self._finding = Reels(), asyncio.Semaphore(MAX_FINDING)
+        # Agents in play, which their games share: an agent may take 30 MB. One thread at a time
+        # loads those of a run; the others wait, so that they find them here.
+        self._agents: weakref.WeakValueDictionary[Any, Agent] = weakref.WeakValueDictionary()
+        self._loading: defaultdict[Path | None, threading.Lock] = defaultdict(threading.Lock)
 
     def list_runs(self) -> dict[str, Any]:
         """A summary of all runs, newest first."""
@@ -81,7 +85,7 @@ class Library:
         requested, paths = ids.split(","), self._runs()
         chosen = [it for it in paths if it in requested or it.split("/")[0] in requested]
         if not chosen:
-            raise RunError("None of these runs is in the list. Reload the page.")
+            raise RunError("None of these runs is in the list.")
         chosen.sort(key=lambda run_id: (len(run_id), run_id))  # puts seed-2 before seed-10
         records = {Record.read(paths[run_id]): run_id for run_id in chosen}
         shared = min(ROWS_PER_RUN, TOTAL_ROWS // len(records))
@@ -96,8 +100,16 @@ class Library:
             "is_live": any(record.is_live for record in records),
         }
 
-    def reel(self, run_id: str, which: str, seed: int = 0, episode: int = 0) -> dict[str, Any]:
-        """A reel (`pixelpong.faces.look.reel`) of a saved agent's game, played now or recently."""
+    async def reel(
+        self, run_id: str, which: str, seed: int = 0, episode: int = 0, viewer: str = ""
+    ) -> bytes:
+        """A reel of a saved agent's game as JSON, see `Reels.get`; played now or recently."""
+        async with self._finding:
+            key = await in_thread(lambda: self.find_reel(run_id, which, seed, episode))
+        return await self._reels.get(key, viewer)
+
+    def find_reel(self, run_id: str, which: str, seed: int = 0, episode: int = 0) -> ReelKey:
+        """The key of a saved agent's game."""
         if max(seed, episode) >= 2**53:
             raise RunError("The seed or the index of the game is too large.")
         path = self._find(run_id)
@@ -105,31 +117,27 @@ class Library:
         if which not in agents.files:
             listed = ", ".join(agents.files) or "none yet"
             raise RunError(f"There is no agent with this name. Saved: {listed}.")
-        with self._lock:
-            identities = tuple(map(identify, agents.files[which]))
-            return self._cached_reel(path, which, seed, episode, identities)
-
-    def _make_reel(
-        self, path: Path | None, which: str, seed: int, episode: int, identities: Any
-    ) -> dict[str, Any]:
-        """Make a new reel; `identities` changes with the agent's files."""
-        try:
-            job = self._pool.submit(play_and_explain, path, which, seed, episode)
-            reel: dict[str, Any] = job.result()
-            return reel
-        except (BrokenProcessPool, CancelledError):  # killed during the game or before it
-            if not self._is_closed:
-                self._pool = Processes(1)
-            raise RunError("The process that plays games crashed. Try again.") from None
+        return ReelKey(path, which, seed, episode, tuple(map(identify, agents.files[which])))
 
     def close(self) -> None:
         """End the process that makes reels."""
-        self._is_closed = True
-        self._pool.kill()
+        self._reels.close()
 
     def load_agent(self, run_id: str, which: str = "best") -> Agent:
-        """Load an agent of a run, a file or the package, by a name, ``"best"`` or ``"latest"``."""
-        return find_agents(self._find(run_id))[0].load(which)
+        """Load an agent of a run, a file or the package, by a name, ``"best"`` or ``"latest"``.
+
+        Several calls may return the same object.
+        """
+        path = self._find(run_id)
+        with self._loading[path]:
+            agents, _ = find_agents(path)
+            which = agents.choose(which)
+            files = [agents.files[which]] if which in agents.files else agents.files.values()
+            key = path, which, *map(identify, itertools.chain.from_iterable(files))
+            agent = self._agents.get(key)
+            if agent is None:
+                agent = self._agents[key] = agents.load(which)
+            return agent
 
     def id_of(self, path: Path | None) -> str:
         """The id of a run or file, which is unique and safe in a URL."""
@@ -145,7 +153,7 @@ class Library:
         """The path of the run or file with this id; None for the package."""
         known = {PACKAGE: None, self.id_of(self._extra): self._extra, **self._runs()}
         if run_id not in known:
-            raise RunError("This run is not in the list. Reload the page.")
+            raise RunError("This run is not in the list.")
         return known[run_id]
 
     def _runs(self) -> dict[str, Path]:
@@ -155,12 +163,6 @@ class Library:
         others = [self._runs_dir] if self._extra is None else [self._runs_dir, self._extra]
         paths += filter(is_run, others)
         return {self.id_of(path): path for path in paths}
-
-
-def play_and_explain(path: Path | None, which: str, seed: int, episode: int) -> dict[str, Any]:
-    """Make the reel of a greedy game; `path` is a run or an agent's file, None the package."""
-    _, agent = open_agent(path, which)
-    return make_reel(agent, seed, episode)
 
 
 @functools.lru_cache(8)

@@ -1,10 +1,12 @@
 """The page's server: what it serves, where, and to whom; uvicorn runs it.
 
 Any web page that you visit can send requests to a server on your machine. So a request must name
-this machine as its host (a foreign name that points here is refused), pages from other origins are
-refused, and no other page can frame, embed or read an answer. Any port is accepted, because behind
-a tunnel the browser uses a different one. If other machines can reach the server, every request
-needs a token instead of a known host.
+this machine as its host (a foreign name that points here is refused), and requests from other pages
+are refused: those with a foreign Origin, and those that the browser marks as foreign
+(`Sec-Fetch-Site`), such as images. A link on another page may open this page, whose HTML is a file,
+but nothing else. No other page can frame, embed or read an answer, or steer a page that it opened.
+Any port is accepted, because behind a tunnel the browser uses a different one. If other machines
+can reach the server, every request needs a token instead of a known host.
 """
 
 from __future__ import annotations
@@ -22,14 +24,15 @@ import subprocess
 import sys
 import threading
 import urllib.parse
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -44,9 +47,11 @@ from pixelpong.errors import ConfigError, PixelpongError, on_one_line, refusing
 from pixelpong.faces.interrupts import is_command
 from pixelpong.faces.page import View
 from pixelpong.faces.page.connections import Connections, make_exception_handler
-from pixelpong.faces.page.game import MAX_MESSAGE, play_socket
+from pixelpong.faces.page.game import MAX_MESSAGE, Seats, play_socket
 from pixelpong.faces.page.library import Library
 from pixelpong.faces.page.threads import BusyError, in_thread, start
+
+T = TypeVar("T")
 
 STATIC = Path(__file__).parent / "static"
 POLL_SECONDS = 0.1  # time between checks for a stop
@@ -60,7 +65,9 @@ HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
 }
+OWN_SITES = {"same-origin", "none"}  # "none": the person typed or reloaded the address
 
 
 def serve(
@@ -226,7 +233,11 @@ class Guard:
         origins = [origin.lower() for origin in request.headers.getlist("origin")]
         if len(hosts) != 1 or (self.token is None and not self._is_local(hosts[0])):
             return _answer_problem(403, "Open this page at localhost or 127.0.0.1, at any port.")
-        if (origins or request.scope["type"] == "websocket") and origins != [f"http://{hosts[0]}"]:
+        own = [[f"http://{hosts[0]}"]]
+        if self.token is not None:
+            own.append([f"https://{hosts[0]}"])  # behind a proxy; without the token it is foreign
+        needs_origin = bool(origins) or request.scope["type"] == "websocket"
+        if (needs_origin and origins not in own) or _is_foreign(request):
             return _answer_problem(403, "This server answers only its own pages.")
         if self.token is not None and not has_token:
             return _answer_problem(401, "Open the address with the token that was printed.")
@@ -236,6 +247,31 @@ class Guard:
         """Whether a host names this machine, at any port; the host of a foreign page never does."""
         names = "|".join(map(re.escape, (*LOCAL_NAMES, *self.hosts)))
         return re.fullmatch(f"({names})(:[1-9][0-9]{{0,4}})?", host) is not None
+
+
+def _is_foreign(request: HTTPConnection) -> bool:
+    """Whether the browser says that another page sent a request, and not by a link to this page."""
+    names = ("site", "mode", "dest")
+    site, mode, destination = (request.headers.getlist(f"sec-fetch-{name}") for name in names)
+    is_link = (mode, destination) == (["navigate"], ["document"])
+    return not (OWN_SITES.issuperset(site) or (is_link and request.scope["path"] == "/"))
+
+
+class _Number(Convertor[int]):
+    """A seed or an index in an address; `int` would raise for more than 4,300 digits."""
+
+    regex = "[0-9]{1,16}"
+
+    def convert(self, value: str) -> int:
+        """The number that was written."""
+        return int(value)
+
+    def to_string(self, value: int) -> str:
+        """The number as text."""
+        return str(value)
+
+
+register_url_convertor("number", _Number())
 
 
 def make_app(library: Library) -> Starlette:
@@ -249,25 +285,53 @@ def make_app(library: Library) -> Starlette:
 
         return answer
 
+    async def answer_reel(request: Request) -> Response:
+        client = request.client.host if request.client else ""
+        viewer = request.query_params.get("viewer", client)[:100]
+        reel = await _while_connected(request, library.reel(**request.path_params, viewer=viewer))
+        return Response(reel, media_type="application/json")
+
+    seats = Seats(library.load_agent)
     app = Starlette(
         routes=[
             Route("/", lambda _: FileResponse(STATIC / "index.html")),
             Mount("/static", StaticFiles(directory=STATIC)),
             Route("/api/runs", as_json(library.list_runs)),
-            Route("/api/runs/{run_id:path}/reels/{which}", as_json(library.reel)),
+            Route("/api/runs/{run_id:path}/reels/{which}", answer_reel),
             Route(
-                "/api/runs/{run_id:path}/reels/{which}/{seed:int}/{episode:int}",
-                as_json(library.reel),
+                "/api/runs/{run_id:path}/reels/{which}/{seed:number}/{episode:number}", answer_reel
             ),
             Route("/api/runs/{run_id:path}", as_json(library.describe)),
             Route("/api/several/{ids:path}", as_json(library.compare)),
-            WebSocketRoute("/game", lambda websocket: play_socket(websocket, library.load_agent)),
+            WebSocketRoute("/game", lambda websocket: play_socket(websocket, seats)),
         ],
         middleware=[Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)],
         exception_handlers=dict.fromkeys((HTTPException, PixelpongError, Exception), _answer_error),
     )
     app.router.redirect_slashes = False
     return app
+
+
+async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`, which is cancelled if the client leaves.
+
+    Raises:
+        BusyError: the client has left.
+    """
+
+    async def wait_for_end() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    tasks = working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(wait_for_end())
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if leaving.done():
+            raise BusyError("The client has left.")
+        return await working
+    finally:
+        working.cancel()
+        leaving.cancel()
 
 
 def _answer(content: Any, status: int = 200) -> Response:

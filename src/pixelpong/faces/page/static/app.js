@@ -2,8 +2,8 @@
 //
 //     #runs   #run/ID   #compare/ID,ID   #sweep/NAME   #play/ID/AGENT   #watch/ID/AGENT?SEED/EPISODE
 import {
-  RUN_COLUMNS, build, buildScroller, buildState, buildTable, describeRun, follow, rewrite,
-  warnAbove,
+  RUN_COLUMNS, build, buildScroller, buildState, buildTable, clearFailure, describeRun, follow,
+  rewrite, warnAbove,
 } from "./parts.js";
 import { mountComparison } from "./compare.js";
 import { mountGame } from "./play.js";
@@ -37,6 +37,7 @@ function route() {
   leave?.abort();
   leave = new AbortController();
   warnAbove();
+  clearFailure();
   const view = build("div", { class: "view" });
   main.replaceChildren(view);
   (Object.hasOwn(VIEWS, name ?? "") ? VIEWS[name] : mountList)(view, leave.signal, ...rest);
@@ -65,8 +66,8 @@ function mountList(element, signal) {
     words.textContent = `${ticked.size} selected${isOne ? ": select another to compare" : ""}`;
   };
   const head = ["run", "compare", ...RUN_COLUMNS, "preset", "seed", "last change"];
-  follow("/api/runs", signal, ({ runs = [] }) => {
-    const rows = Map.groupBy(runs, (run) => findSweep(run) ?? run.id);
+  follow("api/runs", signal, ({ runs = [] }) => {
+    const rows = groupRuns(runs);
     for (const id of ticked) if (!rows.has(id)) ticked.delete(id);
     list.hidden = !runs.length;
     rewrite(list, runs, () => [buildTable(head, listRows(rows, count))]);
@@ -78,6 +79,17 @@ function mountList(element, signal) {
 // The sweep to which a run belongs, from the run's id; null if it belongs to none.
 function findSweep({ id }) {
   return id.includes("/") ? id.split("/")[0] : null;
+}
+
+// The runs by the name of their sweep, or each by its id.
+function groupRuns(runs) {
+  const groups = new Map();
+  for (const run of runs) {
+    const name = findSweep(run) ?? run.id;
+    if (!groups.has(name)) groups.set(name, []);
+    groups.get(name).push(run);
+  }
+  return groups;
 }
 
 // A row for each run, and one for all runs of a sweep.

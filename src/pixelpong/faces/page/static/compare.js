@@ -21,8 +21,8 @@ export function mountComparison(element, signal, ids = "", isSweep = false) {
   element.append(build("h1", {}, title), problem);
   if (isSweep) element.append(summary, build("p", { class: "quiet" }, words));
   element.append(joins);
-  const drawCurves = mountCurves(element);
-  element.append(build("h2", {}, "The runs"), table);
+  const curves = build("div"), drawCurves = mountCurves(curves);
+  element.append(curves, build("h2", {}, "The runs"), table);
   let answer = {};
   const show = () => {
     const { runs = [], settings = [], options } = answer;
@@ -30,6 +30,7 @@ export function mountComparison(element, signal, ids = "", isSweep = false) {
       ? settings.map((setting) => setting.runs) : runs.map(({ id }) => [id]);
     const series = groups.map((group) => joinRuns(runs.filter(({ id }) => group.includes(id))));
     const isGone = (name) => !runs.some(({ id }) => id === name || id.startsWith(`${name}/`));
+    curves.hidden = series.length === 0 || (runs.length < 2 && !isSweep);
     joins.hidden = settings.length === runs.length;
     problem.textContent = [
       answer.trouble, ...runs.map((run) => run.problem && `${run.id}: ${run.problem}`),
@@ -42,7 +43,7 @@ export function mountComparison(element, signal, ids = "", isSweep = false) {
     const content = runs.map(({ columns, ...run }) => run);
     rewrite(table, content, () => [buildRuns(runs, options, isSweep ? [] : chosen)]);
   };
-  follow(`/api/several/${ids}`, signal, (newest) => { answer = newest; show(); });
+  follow(`api/several/${ids}`, signal, (newest) => { answer = newest; show(); });
 }
 
 function joinRuns(runs) {

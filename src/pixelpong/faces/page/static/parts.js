@@ -25,7 +25,8 @@ export function rewrite(element, content, makeChildren) {
   const isInside = element.contains(old) && element !== old;
   written.set(element, key);
   element.replaceChildren(...makeChildren());
-  const isSame = (link) => link.href === old.href && link.ariaLabel === old.ariaLabel;
+  const name = (link) => link.getAttribute("aria-label");
+  const isSame = (link) => link.href === old.href && name(link) === name(old);
   if (isInside) [...element.querySelectorAll(old.localName)].find(isSame)?.focus();
 }
 
@@ -65,29 +66,54 @@ export async function ask(path, signal) {
  * Ask for a path again and again while the page is visible, and show what is new.
  *
  * `show` gets the newest answer, or the last good one with the `trouble` of asking again; `isGone`
- * says that the server answers, but no longer for this path.
+ * says that the server answers, but no longer for this path. If `show` fails, the page says so, and
+ * the next answer is shown again.
  */
 export function follow(path, signal, show) {
-  let known = null, last = null, timer = null, took = 0;
+  let known = null, last = null, timer = null, took = 0, hasFailed = false;
+  const look = async () => {
+    const begin = performance.now(), answer = await ask(path, signal);
+    if (signal.aborted) return;
+    took = performance.now() - begin;
+    if (answer.status === 200) known = answer;
+    const { status, problem, text } = answer, isGone = status === 404;
+    const trouble = isGone && known ? "Deleted or moved. This is what was read before." : problem;
+    warnAbove(status ? "" : `${problem} Trying again.`);
+    if (text === last) return;
+    last = null;
+    try {
+      show(status === 200 ? answer : { ...known, trouble, isGone });
+    } catch (error) {
+      hasFailed = true;
+      throw error;
+    }
+    if (hasFailed) clearFailure();
+    hasFailed = false;
+    last = text;
+  };
   const again = async () => {
     clearTimeout(timer);
-    if (!document.hidden) {
-      const begin = performance.now(), answer = await ask(path, signal);
-      if (signal.aborted) return;
-      took = performance.now() - begin;
-      if (answer.status === 200) known = answer;
-      const { status, problem, text } = answer, isGone = status === 404;
-      const trouble = isGone && known ? "Deleted or moved. This is what was read before." : problem;
-      warnAbove(status ? "" : `${problem} Trying again.`);
-      if (text !== last) show(status === 200 ? answer : { ...known, trouble, isGone });
-      last = text;
+    try {
+      if (!document.hidden) await look();
+    } finally { // whatever `show` did
+      const pause = (known?.is_live ?? known?.runs) ? LIVE_MS : REST_MS;
+      clearTimeout(timer);
+      if (!signal.aborted) timer = setTimeout(again, Math.max(pause, PATIENCE * took));
     }
-    const pause = (known?.is_live ?? known?.runs) ? LIVE_MS : REST_MS;
-    timer = setTimeout(again, Math.max(pause, PATIENCE * took));
   };
   document.addEventListener("visibilitychange", again, { signal });
   signal.addEventListener("abort", () => clearTimeout(timer));
   again();
+}
+
+/** Words about a problem; if what was asked for `isGone`, with the way to the list. */
+export function buildProblem(words, isGone) {
+  return words ? [words, ...(isGone ? [" ", build("a", { href: "#runs" }, "All runs")] : [])] : [];
+}
+
+/** Remove the line that `failures.js` wrote. */
+export function clearFailure() {
+  document.getElementById("failure").textContent = "";
 }
 
 /** Show the banner over the page; without words hide it. */

@@ -1,7 +1,7 @@
 // Playing against an agent: pictures from a WebSocket, moves to it.
 //
 // The server emulates the game; this only draws it. faces/page/game.py describes the messages.
-import { ask, build } from "./parts.js";
+import { ask, build, buildProblem } from "./parts.js";
 import { applyDifference, drawScreen } from "./pictures.js";
 import { buildChooser, findAgent, findStronger } from "./viewer.js";
 
@@ -10,10 +10,11 @@ const KEYS = { KeyW: "up", KeyS: "down", ArrowUp: "up", ArrowDown: "down" };
 /** The view of a game against an agent of a run, or of the package. */
 export async function mountGame(element, signal, id = "package", agent = "best") {
   document.title = "Play · pixelpong";
-  const run = await ask(`/api/runs/${id}`, signal);
+  const run = await ask(`api/runs/${id}`, signal);
   if (signal.aborted) return;
   const first = id === "package" && agent === "best" ? "club" : agent; // a beginner can beat it
-  if (run.problem) element.replaceChildren(build("p", { class: "problem" }, run.problem));
+  const problem = buildProblem(run.problem, run.status === 404);
+  if (run.problem) element.replaceChildren(build("p", { class: "problem" }, problem));
   else new GameView(element, signal, run, findAgent(run, first));
 }
 
@@ -54,11 +55,16 @@ class GameView {
   /** Begin a game, instead of the one before. */
   connect() {
     this.socket?.close();
-    const query = new URLSearchParams({ run: this.run.id, agent: this.agent });
-    const socket = new WebSocket(`${location.origin.replace("http", "ws")}/game?${query}`);
+    const address = new URL("game", location);
+    address.protocol = address.protocol.replace("http", "ws");
+    address.search = new URLSearchParams({ run: this.run.id, agent: this.agent });
+    const socket = new WebSocket(address);
     const screen = new Uint8Array(210 * 160), note = this.find(".problem");
     Object.assign(this, { socket, direction: "stay", held: [], state: null });
     note.textContent = "";
+    const name = this.run.id === "package" ? this.agent : this.run.name;
+    this.find("h1").textContent = `Play against ${name}`;
+    document.title = `Play against ${name} · pixelpong`;
     this.find(".watch").href = `#watch/${this.run.id}/${this.agent}`;
     this.say("", "Connecting…");
     socket.binaryType = "arraybuffer";

@@ -1,7 +1,7 @@
 // One run: its result, its health, a game of its agent, its curves, its configuration.
 import {
-  build, buildTerms, follow, formatCount, formatOption, formatSeconds, listReturns, nameOption,
-  rewrite,
+  build, buildProblem, buildTerms, follow, formatCount, formatOption, formatSeconds, listReturns,
+  nameOption, rewrite,
 } from "./parts.js";
 import { mountCurves } from "./charts.js";
 import { Games } from "./viewer.js";
@@ -20,11 +20,13 @@ export function mountRun(element, signal, id, agent = null, game = "") {
   const note = build("p", { class: "quiet" }, "No update has finished yet.");
   const [before, after] = [[result, build("p", {}, play), facts, health], [curves, note, rest]];
   element.append(build("div", { class: "row" }, title, state), problem, ...before, stage, ...after);
+  document.title = `${id} · pixelpong`;
   const games = new Games(stage, agent ?? "best", game), drawCurves = mountCurves(curves);
   signal.addEventListener("abort", () => games.leave());
-  follow(`/api/runs/${id}`, signal, (run) => {
-    problem.textContent = run.trouble ?? "";
+  follow(`api/runs/${id}`, signal, (run) => {
+    problem.replaceChildren(...buildProblem(run.trouble, run.isGone));
     for (const part of [...before, ...after]) part.hidden = agent !== null || !run.id;
+    stage.hidden = !run.id;
     if (!run.id) return;
     title.textContent = agent ? `Watch ${run.name}` : run.name;
     document.title = `${title.textContent} · pixelpong`;

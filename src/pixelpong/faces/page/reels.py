@@ -1,0 +1,127 @@
+"""Agents' games for the page, played one after another by a process of low priority.
+
+A request waits here, in no thread of the page, so any number of them leave the rest of the page
+responsive. A request whose client has left is never played. Each viewer waits for one game at a
+time, because a person looks at the newest choice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pixelpong.agent.choice import open_agent
+from pixelpong.errors import RunError
+from pixelpong.faces.look.reel import make_reel
+from pixelpong.faces.page.threads import BusyError
+from pixelpong.processes import Processes
+
+REELS_KEPT = 20  # number of newest reels in memory; each takes about a megabyte
+MAX_WAITING = 16  # most viewers who wait for their game
+
+
+@dataclass(frozen=True)
+class ReelKey:
+    """What a reel follows from."""
+
+    path: Path | None  # a run or an agent's file; None for the package
+    which: str  # the name of the agent
+    seed: int
+    episode: int
+    identities: tuple[Any, ...]  # they change with the agent's files
+
+
+@dataclass(frozen=True)
+class _Request:
+    key: ReelKey
+    answer: asyncio.Future[bytes] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+
+class Reels:
+    """Reels (`pixelpong.faces.look.reel`) as JSON, made when they are requested or kept."""
+
+    def __init__(self) -> None:
+        """Start nothing yet."""
+        self._pool, self._is_closed = Processes(1), False
+        self._kept: dict[ReelKey, bytes] = {}  # the newest last
+        self._waiting: dict[str, _Request] = {}  # by viewer, the oldest first
+        self._player: asyncio.Task[None] | None = None
+
+    async def get(self, key: ReelKey, viewer: str) -> bytes:
+        """The reel with this key, as JSON; cancel the call to give the request up.
+
+        Raises:
+            BusyError: a newer request of this viewer has come, or too many viewers are waiting.
+            RunError: the process that plays games crashed.
+        """
+        if key in self._kept:
+            return self._keep(key, self._kept[key])
+        older = self._waiting.pop(viewer, None)
+        if older is not None and not older.answer.done():
+            older.answer.set_exception(BusyError("A newer request replaced this one."))
+        if len(self._waiting) >= MAX_WAITING:
+            raise BusyError(f"{MAX_WAITING} others are waiting for a game. Try again later.")
+        request = self._waiting[viewer] = _Request(key)
+        if self._player is None:
+            self._player = asyncio.create_task(self._play_all())
+        try:
+            return await request.answer
+        finally:
+            if self._waiting.get(viewer) is request:
+                del self._waiting[viewer]
+
+    async def _play_all(self) -> None:
+        """Play the games that are waited for, until there are none."""
+        try:
+            while self._waiting:
+                request = self._waiting.pop(next(iter(self._waiting)))
+                await self._answer(request)
+        finally:
+            self._player = None
+
+    async def _answer(self, request: _Request) -> None:
+        try:
+            reel = await self._make(request.key)
+            if not request.answer.done():  # the client is still there
+                request.answer.set_result(reel)
+        except Exception as error:
+            if not request.answer.done():
+                request.answer.set_exception(error)
+        finally:
+            request.answer.cancel()  # in case this task was cancelled
+
+    async def _make(self, key: ReelKey) -> bytes:
+        if key in self._kept:  # another viewer has just waited for it
+            return self._kept[key]
+        call = (play_and_explain, key.path, key.which, key.seed, key.episode)
+        try:
+            return self._keep(key, await asyncio.wrap_future(self._pool.submit(*call)))
+        except BrokenProcessPool:  # killed during the game or before it
+            if not self._is_closed:
+                self._pool = Processes(1)
+            raise RunError("The process that plays games crashed. Try again.") from None
+
+    def _keep(self, key: ReelKey, reel: bytes) -> bytes:
+        self._kept.pop(key, None)
+        self._kept[key] = reel
+        if len(self._kept) > REELS_KEPT:
+            del self._kept[next(iter(self._kept))]
+        return reel
+
+    def close(self) -> None:
+        """End the process that makes reels."""
+        self._is_closed = True
+        self._pool.kill()
+
+
+def play_and_explain(path: Path | None, which: str, seed: int, episode: int) -> bytes:
+    """Make the reel of a greedy game; `path` is a run or an agent's file, None the package."""
+    _, agent = open_agent(path, which)
+    reel = make_reel(agent, seed, episode)
+    return json.dumps(reel, allow_nan=False, separators=(",", ":")).encode()
