@@ -13,6 +13,8 @@ import signal
 import subprocess
 import sys
 import termios
+from dataclasses import replace
+from importlib.resources import files
 
 import pytest
 from promises import promise
@@ -22,10 +24,10 @@ from toys import toy_config, toy_evaluation
 import pixelpong
 from pixelpong.config.presets import load_preset
 from pixelpong.faces.display import FOOTER, Clock, TrainingDisplay, steps_left
-from pixelpong.faces.report import show_count
+from pixelpong.faces.report import describe_ending, show_count
 from pixelpong.learners import UpdateStats
 from pixelpong.learners.progress import Progress
-from pixelpong.loop import Evaluated, Updated, train
+from pixelpong.loop import Ended, Evaluated, Updated, train
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import Evaluation
 from pixelpong.run.words import duration
@@ -291,3 +293,23 @@ def test_the_time_to_the_win_is_that_of_the_recorded_steps_at_this_training_s_pa
     found = clock.count(Progress(update=2, steps=8192), stats_of(4.096))
     seconds = steps_left(None) / 1000
     assert found["time to the win"] == f"about {duration(seconds)}"
+
+
+@pytest.mark.parametrize(
+    "preset",
+    sorted(
+        it.stem for it in files("pixelpong.config.presets").iterdir() if it.name.endswith(".toml")
+    ),
+)
+def test_a_win_names_the_preset_that_trains_an_agent_harder_to_play_against(preset):
+    """All others have met the built-in opponent alone, and a person may beat them."""
+    won = convert(toy_evaluation(4, 19.0, target=18.0, is_won=True), Evaluation)
+    facts = {"run": "runs/a", "preset": preset, "machine": "m", "resume": "", "training_seconds": 1}
+    facts["total_seconds"] = 1
+    ended = Ended("until_return", Progress(update=4, steps=9), "0" * 64, won)
+    said = describe_ending(facts, ended, is_brief=False)
+    found = re.findall("for a harder opponent: pixelpong train --preset (.*)", said)
+    assert found == ([] if preset == "half" else ["half"])
+    assert load_preset("half").opponent == "half"
+    lost = Ended("episodes", Progress(update=4), "0" * 64, replace(won, is_won=False))
+    assert "harder" not in describe_ending(facts, lost, is_brief=False)

@@ -9,6 +9,7 @@ import json
 import multiprocessing
 import os
 import re
+import shutil
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,8 @@ from toys import toy_config
 from waiting import wait_until
 from web_client import OWN, ask_app, serving
 
-from pixelpong.agent.choice import Agents
+from pixelpong.agent.choice import Agents, find_agents
+from pixelpong.agent.file import SHIPPED, SHIPPED_FOLDER, read_about
 from pixelpong.config.presets import load_preset
 from pixelpong.faces.display import steps_left
 from pixelpong.faces.look.reel import make_reel
@@ -69,24 +71,45 @@ def test_the_list_and_the_run_say_where_it_stands(run, ask):
     assert listed == {"id": "fast"} | json.loads(json.dumps(Record.read(run.path).to_dict()))
     assert listed.items() <= told.items()
     assert told["machine"] == run.machine
-    words = {line["update"]: "club" for line in run.evaluations.read()}  # of the evaluation
-    assert [(each["which"], each["strength"]) for each in told["agents"]] == [
-        (str(update), words.get(update, "untrained")) for update in run.list_agents()
+    assert [(each["which"], each["name"]) for each in told["agents"]] == [
+        (str(update), f"update {update}") for update in run.list_agents()
     ]
     assert told["best"] == Agents.of_run(run).best
     assert told["health"][0].keys() == {"level", "title", "text", "advice"}
-    # The number next to a word is the one from which it follows; a name follows from none.
+    # The number next to a name is the agent's own.
     games = {str(line["update"]): line["mean_return"] for line in run.evaluations.read()}
     shown = {it["which"]: it["return"] for it in told["agents"] if it["kind"] == "greedy"}
     assert shown
     assert shown.items() <= games.items()
     agents = ask("/api/runs/package").json()["agents"]
     last = agents[-1]
-    assert [last[it] for it in ("which", "strength", "return")] == ["champion", "champion", None]
-    assert [each["rank"] for each in agents] == [1, 2, 3, 4]
+    assert [last[it] for it in ("which", "name", "return")] == ["champion", "champion", None]
+    assert [each["rank"] for each in agents] == [0, 1, 2, 3]
     assert not told["config"].keys() & {"batch_size", "decay_rate"}, "of the other algorithm"
     assert told["config"].items() <= vars(run.config).items()
     assert {"num_envs", "learning_rate", "seed"} <= told["config"].keys()
+
+
+def test_no_agent_has_the_name_of_an_agent_in_the_package_whatever_its_return(tmp_path):
+    """A high return against the built-in opponent says little about play against people."""
+    run = RunDirectory.create(tmp_path / "strong", toy_config("fast"))
+    shutil.copy(SHIPPED_FOLDER / "champion.safetensors", tmp_path / "alice.safetensors")
+    for update, name in enumerate(SHIPPED):
+        run.agents.path(update).parent.mkdir(exist_ok=True)
+        shutil.copy(SHIPPED_FOLDER / f"{name}.safetensors", run.agents.path(update))
+    returns = (-20.0, -6.0, 7.0, 20.0)
+    described = library._describe_agents(
+        Agents.of_run(run), {str(update): value for update, value in enumerate(returns)}
+    )["agents"]
+    assert [each["name"] for each in described] == [f"update {update}" for update in range(4)]
+    assert [each["return"] for each in described] == list(returns)
+    ranks = [each["rank"] for each in described]
+    assert ranks == sorted(set(ranks))
+    champion = read_about(SHIPPED_FOLDER / "champion.safetensors")
+    (file,) = library._describe_agents(find_agents(tmp_path / "alice.safetensors")[0], {})["agents"]
+    assert (file["name"], file["return"]) == ("alice", champion.estimated_return)
+    for agent in [*described, file]:
+        assert not set(SHIPPED) & {value for value in agent.values() if isinstance(value, str)}
 
 
 def test_a_live_run_like_the_recorded_ones_says_how_long_it_takes_to_the_win(tmp_path):

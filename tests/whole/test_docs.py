@@ -13,6 +13,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import textwrap
 from functools import cache
 from pathlib import Path
@@ -46,6 +47,34 @@ def test_each_test_and_each_public_name_that_a_page_names_is_there():
             assert hasattr(pixelpong, name), (page, name)
             names += 1
     assert (tests >= 20, names >= 10) == (True, True)
+
+
+def test_what_the_recipes_of_contributing_name_is_there():
+    """Files, and names in the code; a recipe that names what is gone helps nobody."""
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    recipes = text.split("## Recipes")[1].split("\n## ")[0]
+    source = "\n".join(
+        path.read_text("utf-8")
+        for folder in ("src", "tests", "benchmarks")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".py", ".js", ".toml")
+    )
+    looked = 0
+    for word in re.findall(r"`([^`\n]+)`", recipes):
+        if "NAME" in word or " " in word or "…" in word:  # something to fill in, a command
+            continue
+        if "/" in word or re.search(r"\.(py|md|js|toml|jsonl)$", word):
+            places = (ROOT, ROOT / "src/pixelpong", ROOT / "src/pixelpong/faces/page/static")
+            is_there = any((place / word).exists() for place in places)
+            assert is_there or f'"{word}"' in source, word
+        else:
+            last = word.removesuffix("()").split(".")[-1]
+            assert re.search(rf"(?<!\w){re.escape(last)}(?!\w)", source), word
+        looked += 1
+    assert looked >= 15
+    assert {"A metric", "An option", "A preset", "An observation"} <= set(
+        re.findall(r"^\*\*(.+?)\*\*", recipes, re.M)
+    )
 
 
 @cache
@@ -204,6 +233,33 @@ def test_the_python_shown_runs(page, shape, tmp_path, monkeypatch):
     seen = shown["observation"] if "observation" in shown else shown["observations"]
     assert seen.shape == shape
     assert ("200_000" in block) == (page == START)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:All-NaN slice|Mean of empty slice|invalid value")
+def test_the_chapter_about_an_agent_works_with_the_readers_own(toy_runs, tmp_path, monkeypatch):
+    """Its cells run with a run's name in the first one, as the chapter says."""
+    for library in ("matplotlib", "av"):
+        pytest.importorskip(library)
+    jupytext = pytest.importorskip("jupytext")
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (chapter,) = (it for it in CHAPTERS if it.stem.startswith("11_"))
+    text = chapter.read_text("utf-8")
+    for old, new in {
+        'AGENT = "package"': f"AGENT = {str(toy_runs['fast'])!r}",
+        "GAMES, SEED = 40": "GAMES, SEED = 3",
+        "WATCHED_STEPS = 5_000": "WATCHED_STEPS = 500",
+        'BUDGET = {"updates": 2}': 'BUDGET = {"updates": 1, "num_envs": 8}',
+    }.items():
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    space: dict[str, object] = {}
+    for cell in jupytext.reads(text, "md:myst").cells:
+        if cell.cell_type == "code":
+            exec(cell.source, space)
+    assert space["agent"].about["update"] == max(pixelpong.Run(toy_runs["fast"]).agents())
+    assert space["lost"], "an agent of twelve updates loses points"
 
 
 def test_the_loop_that_is_shown_is_the_loop():

@@ -7,6 +7,7 @@ stand next to it, so that another figure of the same size elsewhere does not hel
 from __future__ import annotations
 
 import json
+import re
 import statistics
 from collections.abc import Iterator
 from functools import cache
@@ -15,7 +16,9 @@ from typing import Any
 import pytest
 from shown import DOCS, ROOT
 
-from pixelpong.run.words import signed
+from pixelpong.config.presets import load_preset, preset_names
+from pixelpong.faces.display import steps_left
+from pixelpong.run.words import duration, signed
 
 READMES = ("README.md", "docs/zh/README.md")
 
@@ -174,9 +177,80 @@ def plateau() -> Iterator[tuple[str, str]]:
     yield page, f"In {100 * record['share_with_a_step_that_cost_a_quarter']:.0f} %"
 
 
+def presets() -> Iterator[tuple[str, str]]:
+    """Of one run of each preset to its end."""
+    record = load("presets")
+    rows = {row["preset"]: row for row in record["presets"]}
+    assert rows.keys() == set(preset_names()) - {"fast", "half"}, "which are in other records"
+    yield "docs/reproduce.md", f"{record['games']} greedy games of its last agent"
+    for name, row in rows.items():
+        greedy = row["greedy"]
+        low, high = (signed(end) for end in greedy["ci95"])
+        mean, last = signed(greedy["mean_return"]), signed(row["mean_return_100"])
+        yield (
+            "docs/reproduce.md",
+            f"| `pixelpong train --preset {name} --seed {row['seed']}` | {row['episodes']:,} | "
+            f"{row['steps']:,} | {last} | {mean} | {low} to {high} |",
+        )
+        for page in ("docs/start.md", "docs/zh/start.md"):
+            yield page, f" | {mean}"
+    row = rows["karpathy"]
+    last = signed(row["mean_return_100"])
+    assert row["episodes"] == 8000
+    assert round(row["mean_return_100"]) == -19
+    yield "README.md", f"| not reached; {last} after 8,000 episodes |"
+    yield "docs/zh/README.md", f"8,000 局后为 {last}"
+    yield "docs/tutorial/06_first_training.md", "ends at about −19 after its 8,000"
+    yield "docs/zh/tutorial/06_first_training.md", "最后约为 −19"
+    yield "docs/faq.md", "it plays at about −19"
+    yield "src/pixelpong/config/presets/karpathy.toml", "# of about -19 over the last 100"
+
+
+def the_screen_of_a_training() -> Iterator[tuple[str, str]]:
+    """Of seed 0 after fifty updates, at the speed of another record."""
+    row, speed = load("screen")["metrics"], load("throughput")["steps_per_second"]["fast"]
+    fast = load_preset("fast")
+    assert row["steps"] == row["update"] * fast.num_envs * fast.num_steps
+    values = {
+        "time": f"{duration(row['steps'] / speed)} in total",
+        "update": f"{row['update']:,}",
+        "steps": f"{row['steps']:,}",
+        "episodes": f"{row['episodes']:,}",
+        "points won": f"{100 * row['points_won_1000']:.1f} %",
+        "estimated return": signed(row["estimated_return"]),
+        "steps per second": f"{speed:,.0f}",
+        "mean of the last 100": signed(row["mean_return_100"]),
+        "time to the win": f"about {duration(steps_left(row['estimated_return']) / speed)}",
+        "at most": duration((fast.total_timesteps - row["steps"]) / speed),
+    }
+    for page in ("docs/start.md", "docs/zh/start.md"):
+        for name, value in values.items():
+            yield page, f"{name} {value}"
+
+
+def lines_of_the_examples() -> Iterator[tuple[str, str]]:
+    """Where a page says how long an example is."""
+    for page in (*READMES, *(str(path.relative_to(ROOT)) for path in DOCS.rglob("*.md"))):
+        if page.endswith("log.md"):
+            continue
+        text = " ".join((ROOT / page).read_text("utf-8").split())
+        for said, name in re.findall(r"(\d+) lines?\]\([./]*examples/(\w+)\.py\)", text):
+            yield from check_length(page, name, int(said), f"{said} lines")
+        after = r"examples/(\w+)\.py\W[^|]{0,110}?(\d+) (?:lines|行)"
+        for name, said in re.findall(after, text):
+            yield from check_length(page, name, int(said), said)
+
+
+def check_length(page: str, name: str, said: int, words: str) -> Iterator[tuple[str, str]]:
+    """Within two in a hundred."""
+    lines = len((ROOT / f"examples/{name}.py").read_text("utf-8").splitlines())
+    assert abs(lines - said) <= 0.02 * lines, (page, name, said, lines)
+    yield page, words
+
+
 @pytest.mark.parametrize(
     "say", [time_to_win, time_to_win_in_the_tutorial, throughput, batches, vector, ppo_in_pytorch,
-            plateau],
+            plateau, presets, the_screen_of_a_training, lines_of_the_examples],
     ids=lambda say: say.__name__,
 )  # fmt: skip
 def test_the_pages_say_what_the_record_says(say):

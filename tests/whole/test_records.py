@@ -233,6 +233,25 @@ def test_what_is_kept_is_not_compared_again_and_what_is_missing_is_counted(tmp_p
         module.compare_all(["pong"], [0], seconds=60, **how | {"steps": 10})
 
 
+def test_the_presets_are_those_of_the_command_each_with_its_whole_budget():
+    record, options = RECORDS["presets.json"], options_of("presets.json")
+    assert [row["preset"] for row in record["presets"]] == options.presets
+    assert record["games"] == options.games
+    for row in record["presets"]:
+        config = load_preset(row["preset"])
+        assert row["seed"] == (config.seed or options.seed)
+        assert row["environment"] == config.environment
+        budget = config.episodes or config.updates * config.batch_size
+        assert row["episodes"] == budget, row["preset"]
+
+
+def test_the_screen_is_of_the_last_update_of_its_command():
+    record = RECORDS["screen.json"]
+    _, _, given = parse(shlex.split(record["command"])[1:])
+    assert record["metrics"]["update"] == given["updates"]
+    assert given["until_return"] is None
+
+
 def test_ppo_in_pytorch_has_the_options_of_its_command():
     """Without PyTorch the script cannot be read, but its command can."""
     record = RECORDS["ppo_torch.json"]

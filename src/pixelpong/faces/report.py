@@ -162,6 +162,8 @@ watch it         pixelpong watch {run}
 play against it  pixelpong play {run}
 film it          pixelpong record {run} --overlay --out best.mp4
 """
+# It has met the built-in opponent alone, so a person may beat it.
+_HARDER = "for a harder opponent: pixelpong train --preset half\n"
 
 
 def describe_ending(facts: Facts, outcome: Ended, *, is_brief: bool) -> str:
@@ -184,6 +186,7 @@ def describe_ending(facts: Facts, outcome: Ended, *, is_brief: bool) -> str:
             if result.total_seconds is not None:  # the new games came after the win
                 after += f" and {duration(result.total_seconds)}, before the new games"
             lines += [f"after {after}, on {facts['machine']}", _NEXT.format(run=run)]
+            lines += [_HARDER] * (facts["preset"] != "half")
     lines += [
         ended,
         f"params {outcome.params_sha256}",

@@ -45,8 +45,7 @@ TOTAL_ROWS = 10_000  # most rows of many runs together, unless the minimum excee
 MAX_FINDING = 4  # most threads that look for the agents of requested games
 SPEED_ROWS = 20  # number of newest rows from which a run's speed is computed
 
-STRENGTHS = ("untrained", *SHIPPED)  # the words for how well an agent plays
-LIMITS = (-19.0, -5.0, 8.0, 18.0)  # the returns that separate these words
+LIMITS = (-19.0, -5.0, 8.0, 18.0)  # the returns that separate the ranks of a run's agents
 
 
 class Library:
@@ -214,22 +213,26 @@ def _increase(rows: Sequence[Mapping[str, Any]], name: str) -> float:
 
 
 def _describe_agents(agents: Agents, evaluated: Mapping[str, float]) -> dict[str, Any]:
-    """Agents as JSON, each with a word for its strength, the word's rank, and the return behind it.
+    """Agents as JSON: the name of each, its return, and the rank by which a stronger one is found.
 
-    `evaluated` has the returns of agents that have been evaluated.
+    `evaluated` has the returns of agents that have been evaluated. The agents of the package have
+    names of their own and no return: they are ranked by their order.
     """
     described = []
-    for which, paths in agents.files.items():
+    for order, (which, paths) in enumerate(agents.files.items()):
         about = About(0)
         for path in reversed(paths):
             with contextlib.suppress(CheckpointError):
                 about = read_about(path)
         value = evaluated.get(which, about.estimated_return)
         rank = bisect.bisect(LIMITS, -math.inf if value is None else value)
-        if which in SHIPPED:  # the name is the word, so no return is needed
-            rank, value = STRENGTHS.index(which), None
+        name = f"update {which}"
+        if which in SHIPPED:
+            name, value, rank = which, None, order
+        elif agents.run is None and agents.path is not None:  # a file
+            name = agents.path.stem
         kind = "greedy" if which in evaluated else "estimated"
-        words = {"strength": STRENGTHS[rank], "rank": rank, "return": value, "kind": kind}
+        words = {"name": name, "rank": rank, "return": value, "kind": kind}
         described.append({"which": which} | words | vars(about))
     return {"agents": described, "best": agents.best}
 

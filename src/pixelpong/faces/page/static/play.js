@@ -148,9 +148,7 @@ class GameView {
   /** What to do after a game that was won: beat the next stronger agent, if there is one. */
   nameNext(isWon) {
     const next = isWon && findStronger(this.run, this.agent);
-    if (!next) return "";
-    const { strength, which } = next;
-    return `Next: beat ${strength === which ? strength : `${strength}, update ${which}`}`;
+    return next ? `Next: beat ${next.name}` : "";
   }
 
   choose(agent) {

@@ -8,15 +8,12 @@ const VIEWER = Math.random().toString(36).slice(2); // its newest request replac
 const SYMBOLS = { up: "▲", down: "▼", stay: "●" };
 const settings = { speed: 1, sight: "field" }; // kept from one game to the next
 
-/**
- * A menu of a run's agents by how strong they are, with the return from which that follows;
- * `choose` is called with the chosen one.
- */
+/** A menu of agents by name, with their returns; `choose` is called with the chosen one. */
 export function buildChooser(run, chosen, choose) {
-  const options = run.agents.map(({ which, strength, return: value, kind }) => {
+  const options = run.agents.map(({ which, name, return: value, kind }) => {
     const words = [
-      value === null ? strength : `${strength} ${formatSigned(value, 1)} ${kind}`,
-      which !== strength && which !== "best" && `update ${which}`,
+      name,
+      value !== null && `${formatSigned(value, 1)} ${kind}`,
       which !== "best" && which === run.best && "best",
     ].filter(Boolean).join(", ");
     return build("option", { value: which, selected: which === chosen }, words);
@@ -25,7 +22,7 @@ export function buildChooser(run, chosen, choose) {
   return build("label", { class: "row chooser", hidden: options.length < 2 }, "Agent ", select);
 }
 
-/** The next stronger agent in the list than `which`, or nothing. */
+/** The agent of the next higher rank in the list than `which`, or nothing. */
 export function findStronger({ agents }, which) {
   const current = agents.find((agent) => agent.which === which)?.rank ?? Infinity;
   const stronger = agents.filter(({ rank }) => rank > current);
