@@ -25,6 +25,7 @@ import numpy as np
 import pytest
 from machines import made_up_state, short_and_long
 from promises import promise
+from waiting import join, wait_until
 
 from pixelpong.atari import cache, tia
 from pixelpong.atari import native as machine_code
@@ -302,7 +303,7 @@ def test_two_that_compile_at_the_same_moment_do_not_disturb_each_other(make_pool
 def test_a_call_lets_other_threads_run():
     console, before = NativeConsole(), sys.getswitchinterval()
     go, has_run = threading.Event(), threading.Event()
-    thread = threading.Thread(target=lambda: go.wait() and has_run.set())
+    thread = threading.Thread(target=lambda: wait_until(go.is_set) and has_run.set())
     sys.setswitchinterval(3600.0)  # from now on, a thread runs until it gives up the lock
     try:
         thread.start()
@@ -316,4 +317,4 @@ def test_a_call_lets_other_threads_run():
         assert has_run.is_set()
     finally:
         sys.setswitchinterval(before)
-        thread.join()
+        join(thread)

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from waiting import join
 
 from pixelpong.config import Config
 from pixelpong.engines import address, check
@@ -38,7 +39,7 @@ def listener(says: bytes, *, closes: bool = False, host: str = "127.0.0.1") -> I
         serving.start()
         yield server.getsockname()[1]
         server.shutdown(socket.SHUT_RDWR)
-        serving.join()  # it may have accepted a client a moment ago
+        join(serving)  # it may have accepted a client a moment ago
     for client in clients:
         client.close()
 

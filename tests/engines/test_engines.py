@@ -8,7 +8,6 @@ import gc
 import os
 import signal
 import threading
-import time
 from contextlib import closing
 from unittest.mock import Mock
 
@@ -16,7 +15,7 @@ import pytest
 from fakes import DeadlyWorker, EchoWorker, MeetingWorker, OnceWorker
 from promises import promise
 from toys import same_training, toy_config
-from waiting import wait_until
+from waiting import pause, wait_until
 
 from pixelpong import loop
 from pixelpong.config import Config
@@ -118,7 +117,7 @@ def test_workers_are_made_once_and_one_after_the_other(tmp_path):
     def make():
         making.append(1)
         together.append(len(making))
-        time.sleep(0.05)  # the others would come meanwhile
+        pause(0.05)  # the others would come meanwhile
         making.pop()
         return MeetingWorker()
 

@@ -12,7 +12,6 @@ import itertools
 import json
 import math
 import threading
-import time
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from typing import NamedTuple
@@ -20,6 +19,7 @@ from typing import NamedTuple
 import pytest
 from promises import promise
 from simulation import CONFIGS, recorded_worker, simulated_ray
+from waiting import pause
 from world import ACCIDENTS, ITEM_TIMEOUT, World
 
 from pixelpong.config import Config
@@ -114,10 +114,10 @@ class NervousWorker:
         self._worker, self._world, self._lock = recorded_worker(mode), world, lock
 
     def play(self, item, params):
-        time.sleep(1e-3 * self._world.rng.random() ** 4)
+        pause(1e-3 * self._world.rng.random() ** 4)
         with self._lock:  # there is but one
             result = self._worker.play(item, params)
-        time.sleep(1e-3 * self._world.rng.random() ** 4)
+        pause(1e-3 * self._world.rng.random() ** 4)
         if self._world.happens(0.05):
             raise ValueError("nerves")
         return result

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from environments import KINDS, SHORT, make, state_of
 from promises import promise
-from waiting import wait_until
+from waiting import join, wait_until
 
 import pixelpong
 from pixelpong.errors import ConfigError
@@ -229,8 +229,7 @@ def test_calls_of_several_threads_take_turns():
     threads = [threading.Thread(target=play, args=(50,)) for _ in range(4)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    join(*threads)
     for _ in range(200):
         other.step(np.full(4, 2))
     assert state_of(envs) == state_of(other)

@@ -17,7 +17,7 @@ from pages import PHONE, read_canvas, require_fitting_and_accessible, wait_for
 from PIL.ImageColor import getrgb
 from promises import promise
 from toys import toy_config, toy_evaluation
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 from web_client import make_trained, serving
 
 from pixelpong.agent.choice import Agents
@@ -190,7 +190,7 @@ def test_a_visit_to_a_game_with_what_the_agent_expects(site, open_page):
     page.wait_for_selector(".viewer[data-step]")
     assert page.evaluate(STEP) == 0, "nothing moves for those who want no motion"
     assert "The club in the package: return" in page.locator(".outcome").inner_text()
-    reel = httpx.get(f"{site.url}/api/runs/package/reels/club", timeout=None).json()
+    reel = httpx.get(f"{site.url}/api/runs/package/reels/club", timeout=PATIENCE).json()
     rows = 3 * (np.array(reel["heights"]) + 7) + 3
     for expectation in reel["expectations"][:2]:
         page.get_by_role("button", name="Next time the ball comes").click()

@@ -20,6 +20,7 @@ import pytest
 from promises import promise
 from rich.console import Console
 from toys import toy_config, toy_evaluation
+from waiting import exit_code, wait_until
 
 import pixelpong
 from pixelpong.config.presets import load_preset
@@ -221,19 +222,21 @@ def test_a_terminal_that_goes_away_does_not_end_the_training(tmp_path, monkeypat
     )  # fmt: skip
     os.close(theirs)
     metrics = tmp_path / "run/metrics.jsonl"
-    read_until(ours, lambda: metrics.exists() and metrics.stat().st_size)
+    wait_until(lambda: metrics.exists() and metrics.stat().st_size, meanwhile=lambda: read(ours))
     os.close(ours)
-    assert process.wait() == 0
+    assert exit_code(process) == 0
     assert RunDirectory(tmp_path / "run").checkpoints.updates()[-1] == 300
 
 
-def read_until(terminal: int, condition) -> None:
-    """Read what a program writes, so that it does not wait, until something is so."""
-    while not condition():
+def read(terminal: int) -> str:
+    """Read what a program has written, or writes soon; nothing if it has closed its end."""
+    with contextlib.suppress(OSError):
         if select.select([terminal], [], [], 0.05)[0]:
-            os.read(terminal, 65536)
+            return os.read(terminal, 65536).decode(errors="replace")
+    return ""
 
 
+ENDS = "are played", " steps"  # of lines that fill the width
 WORDS = [
     "train", "--preset", "classic", "--max-frames", "300", "--hidden", "8", "--batch-size", "2",
     "--engine", "serial", "--updates", "1000000", "--save-every", "1000000", "--run", "run",
@@ -255,18 +258,25 @@ def test_a_training_draws_itself_anew_in_a_resized_terminal_and_ctrl_c_saves(tmp
     for columns in (80, 100, 60):
         termios.tcsetwinsize(ours, (24, columns))
         process.send_signal(signal.SIGWINCH)
-        told, widths = "", set()
-        while columns - 1 not in widths or not metrics.exists() or not metrics.stat().st_size:
-            told += os.read(ours, 65536).decode(errors="replace")
-            lines = plain(told.rpartition("\x1b[2J")[2]).splitlines()
-            widths = {len(line) for line in lines if line.endswith(("are played", " steps"))}
-        assert columns == 80 or "\x1b[2J" in told, "the old picture stays"
+        told: list[str] = []
+
+        def is_drawn(told=told, width=columns - 1) -> bool:
+            lines = plain("".join(told).rpartition("\x1b[2J")[2]).splitlines()
+            return width in {len(line) for line in lines if line.endswith(ENDS)}
+
+        def read_on(told=told) -> None:
+            told.append(read(ours))
+
+        wait_until(is_drawn, meanwhile=read_on)
+        wait_until(lambda: metrics.exists() and metrics.stat().st_size, meanwhile=read_on)
+        assert columns == 80 or "\x1b[2J" in "".join(told), "the old picture stays"
     process.send_signal(signal.SIGINT)
-    with contextlib.suppress(OSError):  # the other end is closed
-        while chunk := os.read(ours, 65536):
-            told += chunk.decode(errors="replace")
-    assert process.wait() == 130
-    assert re.search(r"interrupted: update \d+.*with:\s+pixelpong resume run", told, re.S)
+    wait_until(lambda: process.poll() is not None, meanwhile=read_on)
+    while text := read(ours):
+        told.append(text)
+    assert exit_code(process) == 130
+    told_all = "".join(told)
+    assert re.search(r"interrupted: update \d+.*with:\s+pixelpong resume run", told_all, re.S)
     assert RunDirectory(tmp_path / "run").checkpoints.updates()[-1] > 0
     os.close(ours)
 

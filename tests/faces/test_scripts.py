@@ -8,7 +8,7 @@ import time
 import pytest
 from promises import promise
 from toys import toy_config
-from waiting import wait_until
+from waiting import pause, wait_until
 from web_client import serving
 
 from pixelpong.faces.page.library import Library
@@ -83,7 +83,7 @@ def test_asking_costs_little_of_the_time_even_if_each_answer_takes_long(
 
     def read_slowly(_):
         spans.append(begin := time.monotonic())
-        time.sleep(0.5)
+        pause(0.5)
         spans[-1] = begin, time.monotonic()
         return {"runs": []}
 

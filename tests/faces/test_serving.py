@@ -17,7 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 from promises import promise
-from waiting import wait_until
+from waiting import PATIENCE, exit_code, join, wait_until
 from web_client import serving
 from websockets.sync.client import connect
 
@@ -41,7 +41,6 @@ def read(*_, **__):
 
 {owner} = read
 """
-
 
 # Writes a letter into a file whenever the page could not accept a connection; it is open already,
 # since later there is no descriptor for it.
@@ -92,7 +91,7 @@ def test_a_read_that_hangs_does_not_keep_the_process(tmp_path, owner, path, numb
         wait_until((tmp_path / "reading").exists)
         assert httpx.get(url).status_code == 200, "others are served"
         process.send_signal(number)
-        assert process.wait(timeout=100) == 0
+        assert exit_code(process) == 0
         assert "Traceback" not in words.read_text()
 
 
@@ -110,7 +109,7 @@ def test_a_process_that_cannot_end_is_not_waited_for_long(tmp_path):
             for child in children:
                 os.kill(child, signal.SIGSTOP)
             process.terminate()
-            assert process.wait(timeout=100) == 1
+            assert exit_code(process) == 1
             assert "exiting without waiting for it" in words.read_text().splitlines()[-1]
         finally:
             for child in children:
@@ -130,7 +129,7 @@ def ask_in_vain(url, path) -> None:
             with connect(url.replace("http", "ws") + path, origin=url) as game:
                 game.recv()
         else:
-            httpx.get(url + path, timeout=None)
+            httpx.get(url + path, timeout=PATIENCE)
 
 
 def test_reads_that_hang_take_no_more_than_their_share_of_threads(tmp_path, monkeypatch):
@@ -139,12 +138,12 @@ def test_reads_that_hang_take_no_more_than_their_share_of_threads(tmp_path, monk
 
     def read(_):
         begun.append(1)
-        goes_on.wait()
+        wait_until(goes_on.is_set)
         return {"runs": []}
 
     monkeypatch.setattr(threads, "_free_threads", threading.BoundedSemaphore(2))
     monkeypatch.setattr(Library, "list_runs", read)
-    with serving(tmp_path) as served, httpx.Client(base_url=served.url, timeout=None) as client:
+    with serving(tmp_path) as served, httpx.Client(base_url=served.url, timeout=PATIENCE) as client:
         asked = (served.url, "/api/runs")
         waiting = [threading.Thread(target=ask_in_vain, args=asked) for _ in range(2)]
         for each in waiting:
@@ -154,14 +153,14 @@ def test_reads_that_hang_take_no_more_than_their_share_of_threads(tmp_path, monk
         assert (answer.status_code, list(answer.json())) == (503, ["problem"])
         assert client.get("/static/app.js").status_code == 200
         goes_on.set()
-        for each in waiting:
-            each.join()
+        join(*waiting)
         assert wait_until(lambda: client.get("/api/runs").status_code == 200)
 
 
 # --- connections --------------------------------------------------------------------------------
 
 HALF = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Half: "
+SHORT = 0.5  # seconds, in place of those that a user has
 WHOLE = b"GET /api/runs HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 
@@ -169,8 +168,8 @@ WHOLE = b"GET /api/runs HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 @pytest.mark.parametrize("sent", [b"", HALF, WHOLE + HALF, WHOLE + b"G"])
 def test_a_connection_that_does_not_send_a_whole_request_is_closed(tmp_path, monkeypatch, sent):
     """Also if it sends a byte now and then; one that asks again and again stays."""
-    monkeypatch.setattr(connections, "HEAD_SECONDS", 3.0)
-    with serving(tmp_path) as served, httpx.Client(base_url=served.url, timeout=None) as client:
+    monkeypatch.setattr(connections, "HEAD_SECONDS", SHORT)
+    with serving(tmp_path) as served, httpx.Client(base_url=served.url, timeout=PATIENCE) as client:
         with socket.create_connection(("127.0.0.1", served.port)) as slow:
             slow.sendall(sent)
             stops = threading.Event()
@@ -180,7 +179,7 @@ def test_a_connection_that_does_not_send_a_whole_request_is_closed(tmp_path, mon
                 while slow.recv(65536):
                     pass
             stops.set()
-            dribble.join()
+            join(dribble)
         monkeypatch.setattr(connections, "HEAD_SECONDS", 1e6)
         for _ in range(3):
             assert client.get("/api/runs").status_code == 200
@@ -265,4 +264,4 @@ def test_descriptors_that_run_out_cost_one_line(tmp_path):
         assert len([line for line in told if "cannot accept a connection" in line]) == 1
         assert len(told) <= 3, told
         process.terminate()
-        assert process.wait(timeout=100) == 0
+        assert exit_code(process) == 0

@@ -19,7 +19,7 @@ import httpx
 import pytest
 from promises import promise
 from toys import toy_config
-from waiting import wait_until
+from waiting import PATIENCE, join, wait_until
 from web_client import OWN, ask_app, serving
 
 from pixelpong.agent.choice import Agents, find_agents
@@ -208,7 +208,7 @@ def test_a_reel_is_the_game_of_that_agent_also_after_its_process_has_died(run, a
         assert answer.json() == json.loads(json.dumps(game))
     (child,) = set(multiprocessing.active_children()) - others
     child.kill()
-    child.join()
+    join(child)
     answers = [ask(f"/api/runs/fast/reels/{third}") for _ in range(2)]
     assert [answer.status_code for answer in answers] == [404, 200]
     assert answers[0].json()["problem"].endswith("crashed. Try again.")
@@ -221,7 +221,7 @@ def test_a_game_that_is_under_way_ends_with_the_server(tmp_path):
     with ThreadPoolExecutor(1) as pool:
         with serving(tmp_path) as served:
             url = f"{served.url}/api/runs/package/reels/champion"
-            asked = pool.submit(httpx.get, url, timeout=None)
+            asked = pool.submit(httpx.get, url, timeout=PATIENCE)
             assert wait_until(lambda: set(multiprocessing.active_children()) - others)
         assert asked.exception() or asked.result().status_code >= 400
     assert wait_until(lambda: set(multiprocessing.active_children()) <= others)
@@ -380,7 +380,7 @@ def test_the_browser_is_opened_silently_at_an_agents_file(run, tmp_path, monkeyp
         assert any(url in line for line in served.told)
         name = url.removeprefix(f"{served.url}/#play/").removesuffix("/best")
         assert re.fullmatch("mine.safetensors~[0-9a-f]{8}", name)
-        reel = httpx.get(f"{served.url}/api/runs/{name}/reels/best", timeout=None).json()
+        reel = httpx.get(f"{served.url}/api/runs/{name}/reels/best", timeout=PATIENCE).json()
         assert reel["steps"] == len(reel["actions"]) > 1
         assert httpx.get(f"{served.url}/api/runs").json() == {"runs": []}
     assert capfd.readouterr() == ("", "")

@@ -12,6 +12,7 @@ import pytest
 from disks import contents
 from promises import promise
 from toys import same_training
+from waiting import join, wait_until
 
 from pixelpong.errors import RunError
 from pixelpong.loop import Updated, train, training
@@ -96,16 +97,16 @@ def test_the_lock_is_taken_as_soon_as_it_is_free(tmp_path):
     def hold():
         with lock_folder(tmp_path):
             taken.set()
-            freed.wait()
+            wait_until(freed.is_set)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    taken.wait()
+    wait_until(taken.is_set)
     with pytest.raises(RunError, match=f"Process {os.getpid()} is training in"):
         with lock_folder(tmp_path):
             pass
     freed.set()
-    thread.join()
+    join(thread)
     with lock_folder(tmp_path) as lock:
         lock.require_held()
     assert not list(tmp_path.iterdir()), "nothing was kept"

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from toys import toy_evaluation
+from waiting import join
 
 from pixelpong.run import lines, record
 from pixelpong.run.directory import RunDirectory
@@ -160,8 +161,7 @@ def test_readers_at_once_read_each_line_once(run):
     ]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    join(*threads)
     assert found == [2999] * 8
 
 

@@ -13,6 +13,7 @@ import pytest
 from checkpoint_files import describe, make_checkpoint
 from drivers import Driver
 from promises import promise
+from waiting import exit_code
 
 from pixelpong.agent.file import Agent
 from pixelpong.faces.cli import main
@@ -32,8 +33,8 @@ def run_at_once(folder: Path, times: int, *words: str) -> list[tuple[int, str]]:
         for _ in range(times)
     ]
     for process in started:
-        _, said = process.communicate()
-        found.append((process.returncode, said))
+        with process:  # whose pipe is closed then
+            found.append((exit_code(process), process.stderr.read()))
     return found
 
 

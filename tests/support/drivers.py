@@ -13,7 +13,7 @@ from pathlib import Path
 
 import accidents
 from processes import processes_with
-from waiting import wait_until
+from waiting import exit_code, wait_until
 
 
 class Driver:
@@ -45,7 +45,7 @@ class Driver:
         for pid in self.processes():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        self._process.wait()
+        exit_code(self._process)
 
     def is_running(self) -> bool:
         """Whether the command itself has not ended."""
@@ -53,7 +53,7 @@ class Driver:
 
     def wait(self) -> int:
         """Its exit code, once it has ended."""
-        return self._process.wait()
+        return exit_code(self._process)
 
     def wait_for_lines(self, count: int) -> None:
         """Wait until its run has lines of so many updates."""

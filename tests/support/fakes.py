@@ -8,11 +8,11 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from waiting import wait_until
 
 from pixelpong.play.worker import make_worker
 
@@ -35,8 +35,7 @@ class MeetingWorker:
     def play(self, item, params):
         name, wanted = item
         Path(params, name).touch()
-        while wanted and not Path(params, wanted).exists():
-            time.sleep(0.01)
+        wait_until(lambda: not wanted or Path(params, wanted).exists())
         return name
 
 

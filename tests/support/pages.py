@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 from PIL import Image
+from waiting import wait_until
 
 LAPTOP, PHONE = {"width": 1280, "height": 800}, {"width": 360, "height": 740}
 
@@ -54,8 +55,7 @@ def make_page(browser):
 
 def wait_for(page, expression: str) -> None:
     """Wait until it is true; playwright's own way needs `eval`, which the page's policy forbids."""
-    while not page.evaluate(expression):
-        page.wait_for_timeout(50)
+    wait_until(lambda: page.evaluate(expression), meanwhile=lambda: page.wait_for_timeout(50))
 
 
 def read_canvas(page, selector):

@@ -18,11 +18,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
 from checkpoint_files import describe, make_checkpoint
+from waiting import exit_code, wait_until
 
 from pixelpong.errors import CheckpointError, RunError
 from pixelpong.run import checkpoints
@@ -96,15 +96,19 @@ def save_in_child(store: CheckpointStore, new: Checkpoint, arguments: list[str],
     tracer = subprocess.Popen(
         ["strace", "-qq", "-p", str(child), "-o", str(log), *arguments], stderr=subprocess.PIPE
     )
-    while "TracerPid:\t0" in Path(f"/proc/{child}/status").read_text():
-        if tracer.poll() is not None:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            raise SystemExit(f"strace cannot be had: {tracer.stderr.read().decode().strip()}")
-        time.sleep(0.001)
+
+    def is_traced() -> bool:
+        return "TracerPid:\t0" not in Path(f"/proc/{child}/status").read_text()
+
+    wait_until(lambda: is_traced() or tracer.poll() is not None)
+    if tracer.poll() is not None:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise SystemExit(f"strace cannot be had: {tracer.stderr.read().decode().strip()}")
     os.kill(child, signal.SIGCONT)
     _, status = os.waitpid(child, 0)
-    tracer.communicate()
+    with tracer:  # whose pipe is closed then
+        exit_code(tracer)
     told = [json.loads(line) for line in words[:].rstrip(b"\0").splitlines()]
     return os.WIFSIGNALED(status), told
 

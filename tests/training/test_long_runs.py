@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 from drivers import Driver
 from promises import promise
+from waiting import pause
 
 pytestmark = promise("no growth")
 
@@ -162,11 +163,11 @@ def test_long_runs_of_training_hold_no_more_at_the_end(preset, tmp_path):
         words += ["--learning-rate", "1e-12"]
     samples: list[Sample] = []
     with Driver(tmp_path, *words) as driver:
-        time.sleep(WARM_UP)
+        pause(WARM_UP)
         begin = time.monotonic()
         while not samples or samples[-1].seconds < MEASURED:
             samples.append(take_sample(driver.processes(), time.monotonic() - begin))
-            time.sleep(2)
+            pause(2)
         assert driver.is_running(), driver.said()
         driver.send(signal.SIGINT)
         assert driver.wait() == 130

@@ -6,7 +6,6 @@ import functools
 import itertools
 import json
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import Mock, patch
@@ -17,7 +16,7 @@ from accidents import planted
 from drivers import Driver
 from promises import promise
 from toys import result_of, same_training, stop_after, toy_config, with_updates
-from waiting import wait_until
+from waiting import pause, wait_until
 
 from pixelpong import verification
 from pixelpong.config.presets import load_preset
@@ -218,7 +217,7 @@ def test_a_disturbed_command_leaves_nothing_behind_and_resumes_to_the_same_bits(
     with Driver(tmp_path, *words, accident=planned, **SETTINGS) as driver:
         if accident == "SIGSTOP":
             wait_until(driver.is_stopped)
-            time.sleep(0.2)  # longer than the deadline of any worker
+            pause(0.2)  # longer than the deadline of any worker
             driver.send(signal.SIGCONT)
         assert driver.wait() == code, driver.said()
         lines = driver.said().splitlines()

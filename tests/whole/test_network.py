@@ -21,6 +21,7 @@ import needs
 import pytest
 from network_guard import NetworkUseError, is_local
 from promises import promise
+from waiting import exit_code
 from web_client import make_trained
 from websockets.sync.client import connect
 
@@ -196,5 +197,5 @@ def test_no_process_of_the_page_reaches_out(tmp_path):
             assert "palette" in socket.recv()
         server = int(trace.read_text().split()[0])
         os.kill(server, signal.SIGINT)
-        assert strace.wait() == 0
+        assert exit_code(strace) == 0
     assert find_outward(trace.read_text()) == set()

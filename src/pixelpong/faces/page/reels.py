@@ -20,7 +20,7 @@ from pixelpong.faces.look.reel import make_reel
 from pixelpong.faces.page.threads import BusyError
 from pixelpong.processes import Processes
 
-REELS_KEPT = 20  # number of newest reels in memory; each takes about a megabyte
+REELS_KEPT = 20  # number of newest reels in memory; each takes a few megabytes
 MAX_WAITING = 16  # most viewers who wait for their game
 
 
