@@ -1,4 +1,8 @@
-"""The lock of a folder; only one process trains a run, and readers can tell whether one does."""
+"""The lock of a folder; only one process trains a run, and readers can tell whether one does.
+
+Locks also tell which temporary folders are still in use, see `scratch_folder`. The system frees
+them when a process ends, however it ends, and they work between containers that share a disk.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ import contextlib
 import enum
 import errno
 import os
+import secrets
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -122,6 +128,47 @@ def _take(folder: Path) -> Lock:
             time.sleep(0.01)  # `is_live` may hold the lock for a moment, or the file was replaced
 
 
+@contextlib.contextmanager
+def scratch_folder(parent: Path, prefix: str, mode: int = 0o777) -> Iterator[Path]:
+    """Make a temporary folder in `parent`, and remove it afterwards.
+
+    Folders with this prefix that killed processes left are removed first. Where folders cannot be
+    locked, as on Windows, these stay.
+    """
+    for leftover in parent.glob(f"{prefix}-*"):
+        with contextlib.suppress(OSError), _holding(leftover) as attempt:
+            if attempt is _Attempt.LOCKED:
+                shutil.rmtree(leftover, ignore_errors=True)
+    with contextlib.ExitStack() as stack:
+        yield _make_held(stack, parent, prefix, mode)
+
+
+def _make_held(stack: contextlib.ExitStack, parent: Path, prefix: str, mode: int) -> Path:
+    """Make a folder that is locked and exists until the stack is closed."""
+    while True:
+        folder = parent / f"{prefix}-{os.getpid()}-{secrets.token_hex(4)}"
+        folder.mkdir(mode)
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):
+            attempt = stack.enter_context(_holding(folder))
+            # Before it was locked, another process may have taken it for a leftover.
+            if attempt is not _Attempt.HELD and folder.exists():
+                return folder
+
+
+@contextlib.contextmanager
+def _holding(folder: Path) -> Iterator[_Attempt]:
+    """Context manager that tries to lock a folder itself, without a file in it."""
+    if os.name != "posix":
+        yield _Attempt.NO_LOCKS
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        yield _try_lock(descriptor, exclusive=True)
+    finally:
+        os.close(descriptor)
+
+
 def _is_at(file: FileIO, path: Path) -> bool:
     """Whether an open file is still the one at its path."""
     try:
@@ -130,8 +177,8 @@ def _is_at(file: FileIO, path: Path) -> bool:
         return False
 
 
-def _try_lock(file: FileIO, *, exclusive: bool) -> _Attempt:
-    """Lock a file until it is closed, exclusively or shared."""
+def _try_lock(file: FileIO | int, *, exclusive: bool) -> _Attempt:
+    """Lock a file or a folder until it is closed, exclusively or shared."""
     if sys.platform == "win32":
         return _Attempt.LOCKED
     import fcntl

@@ -36,6 +36,8 @@ from numpy.typing import NDArray
 from pixelpong.config import OPTIONS, Config
 from pixelpong.errors import MAX_GOT, PixelpongError, on_one_line
 from pixelpong.run.directory import FAILURE_FILE, RunDirectory, is_live
+from pixelpong.run.folders import PLAN_FILE, is_making
+from pixelpong.run.folders import SWEEP_FILE as SWEEP_FILE
 from pixelpong.run.lines import Evaluation, FileIdentity, Line, identity_of
 from pixelpong.run.names import last_change, list_runs
 from pixelpong.run.table import RunReader, Table
@@ -49,8 +51,6 @@ STOPPED = "stopped"  # its budget is spent
 INTERRUPTED = "interrupted"  # it was stopped or killed, and can continue
 FAILED = "failed"  # it ended with an error
 DAMAGED = "damaged"  # it cannot be read
-
-SWEEP_FILE = "sweep.csv"  # marks a folder with the runs of a sweep
 
 _COUNTS = ("update", "steps", "episodes")
 _METRICS = ("estimated_return", "mean_return_100", "training_seconds")
@@ -264,8 +264,10 @@ def list_sweeps(folder: Path) -> list[Path]:
 
 
 def is_sweep(path: Path) -> bool:
-    """Whether a folder holds the runs of a sweep."""
-    return os.path.isfile(path / SWEEP_FILE)  # raises no error for a name that is too long
+    """Whether a folder holds the runs of a sweep; one that is still being made does not count."""
+    # `isfile` raises no error for a name that is too long.
+    has_file = (os.path.isfile(path / name) for name in (SWEEP_FILE, PLAN_FILE))
+    return not is_making(path) and any(has_file)
 
 
 def identify(path: Path) -> FileIdentity | None:
