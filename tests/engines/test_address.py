@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from pixelpong.config import Config
-from pixelpong.engines import address, check
+from pixelpong.engines import address, started
 from pixelpong.errors import ConfigError
 from pixelpong.machine import is_installed
 
@@ -123,7 +123,8 @@ def test_an_address_is_checked_before_ray_is_loaded(monkeypatch):
     """Loading it takes seconds."""
     monkeypatch.setitem(sys.modules, "pixelpong.engines.ray", None)
     with pytest.raises(ConfigError, match="refused"):
-        check(Config(engine="ray", ray_address="127.0.0.1:1"))
+        with started(Config(engine="ray", ray_address="127.0.0.1:1")):
+            pass
 
 
 def test_a_folder_with_the_name_of_a_library_is_no_library(tmp_path, monkeypatch):

@@ -62,7 +62,7 @@ def listening_addresses(pids: set[int]) -> set[str]:
 @promise("Ray tells nobody")
 def test_our_own_ray_is_reached_by_nobody_elsewhere_and_tells_nobody(ray_cluster):
     """What it asks the network at its start goes nowhere; `test_network` looks from outside."""
-    daemons = processes_with(f"pixelpong-ray-{os.getpid()}-")
+    daemons = processes_with(f"pixelpong.ray-{os.getpid()}-")
     found = listening_addresses(daemons)
     assert found
     assert found <= {"0100007F", "0000000000000000FFFF00000100007F"}  # loopback, also in IPv6

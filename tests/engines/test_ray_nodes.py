@@ -97,7 +97,7 @@ def test_a_lost_head_costs_no_complete_update(tmp_path):
     run = RunDirectory.create(tmp_path / "run", config)
     others = processes_with("/gcs_server\0")
     with closing(LocalCluster(1)) as cluster:
-        ours = processes_with("/gcs_server\0") & processes_with(f"pixelpong-ray-{os.getpid()}-")
+        ours = processes_with("/gcs_server\0") & processes_with(f"pixelpong.ray-{os.getpid()}-")
         (head,) = ours - others
         on_it = "--engine", "ray", "--ray-address", cluster.address
         with Driver(tmp_path, "resume", "run", *on_it, "--quiet") as driver:

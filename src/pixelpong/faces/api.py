@@ -71,6 +71,9 @@ def evaluate(
     from pixelpong.faces.policy import Policy
     from pixelpong.play.worker import make_worker
 
+    if isinstance(agent, Policy) and checkpoint != "best":
+        advice = "load it from that checkpoint, or evaluate its run"
+        raise ConfigError(f"A Policy has no other checkpoints; {advice}.", options=["checkpoint"])
     policy = agent if isinstance(agent, Policy) else Policy.load(agent, checkpoint)
     if in_gymnasium and options:
         given = ", ".join(options)

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pixelpong.errors import RunError, refusing
+from pixelpong.locking import scratch_folder
 from pixelpong.run.files import sync_folder
-from pixelpong.run.locks import scratch_folder
 
 RUNS_FOLDER = Path("runs")
 CONFIG_FILE = "config.json"  # marks a folder as a run

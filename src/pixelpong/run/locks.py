@@ -1,38 +1,21 @@
-"""The lock of a folder; only one process trains a run, and readers can tell whether one does.
-
-Locks also tell which temporary folders are still in use, see `scratch_folder`. The system frees
-them when a process ends, however it ends, and they work between containers that share a disk.
-"""
+"""The lock of a folder; only one process trains a run, and readers can tell whether one does."""
 
 from __future__ import annotations
 
 import contextlib
-import enum
-import errno
 import os
-import secrets
-import shutil
-import sys
 import time
 from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
 
 from pixelpong.errors import RunError, refusing, warn
+from pixelpong.locking import Attempt, try_lock, unlock
 from pixelpong.run.files import gone, open_to_read, open_to_write, read_file
 
 LOCK_FILE = "run.lock"
 LOCK_SECONDS = 1  # time limit for getting the lock
 _FILE_LIMIT = 1 << 16  # size limit in bytes of the file, which holds the owner's process number
-_NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL)  # disks without locks
-
-
-class _Attempt(enum.Enum):
-    """The result of an attempt to lock a file."""
-
-    LOCKED = enum.auto()
-    HELD = enum.auto()  # another process holds the lock
-    NO_LOCKS = enum.auto()  # this disk does not support locks
 
 
 class Lock:
@@ -62,7 +45,7 @@ class Lock:
                     self._restore()
             # Unlock explicitly; otherwise forked children, which have the file open, would keep it.
             with contextlib.suppress(OSError):
-                _unlock(self._file)
+                unlock(self._file)
         self._file.close()
 
     def _restore(self) -> None:
@@ -95,7 +78,7 @@ def is_live(path: Path) -> bool:
     If the disk does not support locks, this cannot be known, and the answer is no.
     """
     with contextlib.suppress(OSError), open_to_read(path / LOCK_FILE) as file:
-        return _try_lock(file, exclusive=False) is _Attempt.HELD
+        return try_lock(file, exclusive=False) is Attempt.HELD
     return False
 
 
@@ -108,9 +91,9 @@ def _take(folder: Path) -> Lock:
                 before = read_file(path, _FILE_LIMIT)
             file = open_to_write(path, create=True)
             try:
-                attempt = _try_lock(file, exclusive=True)
-                if attempt is not _Attempt.HELD and _is_at(file, path):
-                    if attempt is _Attempt.NO_LOCKS:
+                attempt = try_lock(file, exclusive=True)
+                if attempt is not Attempt.HELD and _is_at(file, path):
+                    if attempt is Attempt.NO_LOCKS:
                         warn(
                             f"the disk of {folder} does not support locks, so nothing keeps a "
                             "second process from training there"
@@ -128,75 +111,9 @@ def _take(folder: Path) -> Lock:
             time.sleep(0.01)  # `is_live` may hold the lock for a moment, or the file was replaced
 
 
-@contextlib.contextmanager
-def scratch_folder(parent: Path, prefix: str, mode: int = 0o777) -> Iterator[Path]:
-    """Make a temporary folder in `parent`, and remove it afterwards.
-
-    Folders with this prefix that killed processes left are removed first. Where folders cannot be
-    locked, as on Windows, these stay.
-    """
-    for leftover in parent.glob(f"{prefix}-*"):
-        with contextlib.suppress(OSError), _holding(leftover) as attempt:
-            if attempt is _Attempt.LOCKED:
-                shutil.rmtree(leftover, ignore_errors=True)
-    with contextlib.ExitStack() as stack:
-        yield _make_held(stack, parent, prefix, mode)
-
-
-def _make_held(stack: contextlib.ExitStack, parent: Path, prefix: str, mode: int) -> Path:
-    """Make a folder that is locked and exists until the stack is closed."""
-    while True:
-        folder = parent / f"{prefix}-{os.getpid()}-{secrets.token_hex(4)}"
-        folder.mkdir(mode)
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        with contextlib.suppress(FileNotFoundError):
-            attempt = stack.enter_context(_holding(folder))
-            # Before it was locked, another process may have taken it for a leftover.
-            if attempt is not _Attempt.HELD and folder.exists():
-                return folder
-
-
-@contextlib.contextmanager
-def _holding(folder: Path) -> Iterator[_Attempt]:
-    """Context manager that tries to lock a folder itself, without a file in it."""
-    if os.name != "posix":
-        yield _Attempt.NO_LOCKS
-        return
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        yield _try_lock(descriptor, exclusive=True)
-    finally:
-        os.close(descriptor)
-
-
 def _is_at(file: FileIO, path: Path) -> bool:
     """Whether an open file is still the one at its path."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
     except OSError:
         return False
-
-
-def _try_lock(file: FileIO | int, *, exclusive: bool) -> _Attempt:
-    """Lock a file or a folder until it is closed, exclusively or shared."""
-    if sys.platform == "win32":
-        return _Attempt.LOCKED
-    import fcntl
-
-    try:
-        fcntl.flock(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return _Attempt.HELD
-    except OSError as error:
-        if error.errno in _NO_LOCKS:
-            return _Attempt.NO_LOCKS
-        raise
-    return _Attempt.LOCKED
-
-
-def _unlock(file: FileIO) -> None:
-    if sys.platform == "win32":
-        return
-    import fcntl
-
-    fcntl.flock(file, fcntl.LOCK_UN)

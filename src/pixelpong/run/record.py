@@ -46,7 +46,7 @@ from pixelpong.schema import encode
 
 # The states of a run.
 TRAINING = "training"  # a process is training it
-WON = "won"  # an evaluation has confirmed its target return
+WON = "won"  # an evaluation has confirmed the target return that it has now
 STOPPED = "stopped"  # its budget is spent
 INTERRUPTED = "interrupted"  # it was stopped or killed, and can continue
 FAILED = "failed"  # it ended with an error
@@ -93,9 +93,10 @@ class Record:
         self.training_seconds: float | None = last.get("training_seconds")  # without evaluations
         times = [last.get("wall_seconds"), *(it.total_seconds for it in self.evaluations)]
         self.total_seconds = max((time for time in times if time is not None), default=None)
-        won = [it for it in self.evaluations if it.is_won]
-        # The newest evaluation that won, or else the newest.
-        self.greedy = next(reversed(won or self.evaluations), None)
+        target = self.config.until_return if self.config else None
+        reached = [it for it in self.evaluations if _has_reached(it, target)]
+        # The newest evaluation that confirmed the target, or else the newest.
+        self.greedy = next(reversed(reached or self.evaluations), None)
 
     @staticmethod
     def read(path: Path) -> Record:
@@ -105,8 +106,11 @@ class Record:
     @property
     def name(self) -> str:
         """The name of its folder, preceded by the sweep's name if it belongs to a sweep."""
-        parent = self.path.parent
-        return f"{parent.name}/{self.path.name}" if is_sweep(parent) else self.path.name
+        path = self.path
+        if not (path.name and path.parent.name):  # relative to a folder that it does not name
+            with contextlib.suppress(OSError):  # that folder was removed
+                path = Path(os.path.abspath(path))
+        return f"{path.parent.name}/{path.name}" if is_sweep(path.parent) else path.name
 
     @property
     def config(self) -> Config | None:
@@ -176,13 +180,12 @@ class Record:
 
     @property
     def is_won(self) -> bool:
-        """Whether an evaluation has confirmed its target return."""
-        return self.greedy is not None and self.greedy.is_won
+        """Whether an evaluation has confirmed the target return that the run has now."""
+        return self.config is not None and self.has_reached(self.config.until_return)
 
     def has_reached(self, target: float | None) -> bool:
         """Whether an evaluation has confirmed a target return as high as this one."""
-        won = [it.target for it in self.evaluations if it.is_won and it.target is not None]
-        return target is not None and max(won, default=-math.inf) >= target
+        return any(_has_reached(it, target) for it in self.evaluations)
 
     @property
     def is_done(self) -> bool:
@@ -222,6 +225,9 @@ class Record:
             result += f", target {signed(greedy.target)}"
         if greedy.is_won and greedy.total_seconds is not None:
             result += f", after {describe_times(total=greedy.total_seconds)}"
+        won = [it.target for it in self.evaluations if it.is_won and it.target is not None]
+        if won and not self.is_won and not greedy.is_won:
+            result += f"; it has won the target {signed(max(won))} before"
         return result
 
     # ---- files
@@ -249,6 +255,12 @@ class Record:
             "target": config.until_return if config else None,
             "greedy": greedy.in_short() if greedy else None,
         }
+
+
+def _has_reached(evaluation: Evaluation, target: float | None) -> bool:
+    """Whether an evaluation has confirmed a target return as high as this one."""
+    won = evaluation.target if evaluation.is_won else None
+    return won is not None and target is not None and won >= target
 
 
 def records(folder: Path) -> list[Record]:

@@ -41,7 +41,7 @@ from pixelpong.seeding import make_rng
 from pixelpong.sweeps.grid import label_of, name_runs, varied
 from pixelpong.sweeps.plan import read_plan, write_plan
 
-FEWEST = 4  # fewest runs for a 95 % interval; with fewer, it would be meaningless
+FEWEST = 4  # fewest runs for a 95 % interval of their median; see also `lines.MIN_GAMES`
 _COLUMNS = ("state", "problem", "is_done", "is_won", "steps")
 
 
@@ -180,7 +180,7 @@ def make_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
     rows = []
     for record in records:
         options = vars(record.config) if record.config else {}
-        low, high = record.greedy.ci95 if record.greedy else (None, None)
+        low, high = (record.greedy and record.greedy.interval) or (None, None)
         rows.append({
             "name": record.path.name,
             **{name: options.get(name) for name in names},
@@ -206,8 +206,8 @@ def _find_hash(record: Record) -> str:
 
 def seconds_of(record: Record) -> float | None:
     """The total time until a run won, or its total time so far if it has not won."""
-    greedy = record.greedy
-    return greedy.total_seconds if greedy and greedy.is_won else record.total_seconds
+    won = record.greedy if record.is_won else None
+    return won.total_seconds if won else record.total_seconds
 
 
 def _describe(values: Sequence[float | None]) -> dict[str, Any] | None:
