@@ -10,7 +10,6 @@ import contextlib
 import enum
 import errno
 import os
-import secrets
 import shutil
 import sys
 from collections.abc import Iterator
@@ -75,7 +74,7 @@ def scratch_folder(parent: Path, prefix: str, mode: int = 0o777) -> Iterator[Pat
 def _make_held(stack: contextlib.ExitStack, parent: Path, prefix: str, mode: int) -> Path:
     """Make a folder that is locked and exists until the stack is closed."""
     while True:
-        folder = parent / f"{prefix}-{os.getpid()}-{secrets.token_hex(4)}"
+        folder = parent / f"{prefix}-{os.getpid()}-{os.urandom(4).hex()}"
         folder.mkdir(mode)
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         with contextlib.suppress(FileNotFoundError):

@@ -250,8 +250,6 @@ def _plan_run(
     from pixelpong.run.folders import RUNS_FOLDER, require_new
     from pixelpong.run.names import require_new_name
 
-    if config_file == "":  # Path("") is the current folder
-        raise ConfigError("The name of the file of options is empty.", options=["config"])
     content = {} if config_file is None else read_toml(Path(config_file))
     config = combine(preset, content, options, (str(config_file), origin))
     _require_budget(config, origin)

@@ -107,9 +107,8 @@ class Record:
     def name(self) -> str:
         """The name of its folder, preceded by the sweep's name if it belongs to a sweep."""
         path = self.path
-        if not (path.name and path.parent.name):  # relative to a folder that it does not name
-            with contextlib.suppress(OSError):  # that folder was removed
-                path = Path(os.path.abspath(path))
+        with contextlib.suppress(OSError):  # the current folder was removed
+            path = Path(os.path.abspath(path))
         return f"{path.parent.name}/{path.name}" if is_sweep(path.parent) else path.name
 
     @property

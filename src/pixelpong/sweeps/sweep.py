@@ -74,6 +74,8 @@ def restore_lost(path: Path) -> None:
 
 def find_sweep(word: str | Path) -> Path:
     """The folder of the sweep that `word` names: a path, or a name in ``runs``."""
+    if word == "":  # Path("") is the current folder
+        raise RunError("The name of the sweep is empty.")
     candidates = Path(word), RUNS_FOLDER / word
     for path in candidates:
         if is_sweep(path):
