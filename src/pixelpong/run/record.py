@@ -93,7 +93,7 @@ class Record:
         self.training_seconds: float | None = last.get("training_seconds")  # without evaluations
         times = [last.get("wall_seconds"), *(it.total_seconds for it in self.evaluations)]
         self.total_seconds = max((time for time in times if time is not None), default=None)
-        target = self.config.until_return if self.config else None
+        target = self.run.config.until_return if self.run else None
         reached = [it for it in self.evaluations if _has_reached(it, target)]
         # The newest evaluation that confirmed the target, or else the newest.
         self.greedy = next(reversed(reached or self.evaluations), None)
@@ -180,7 +180,7 @@ class Record:
     @property
     def is_won(self) -> bool:
         """Whether an evaluation has confirmed the target return that the run has now."""
-        return self.config is not None and self.has_reached(self.config.until_return)
+        return self.run is not None and self.has_reached(self.run.config.until_return)
 
     def has_reached(self, target: float | None) -> bool:
         """Whether an evaluation has confirmed a target return as high as this one."""
