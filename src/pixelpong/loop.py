@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import shlex
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -89,7 +90,9 @@ def training(
     with opened(run, time.monotonic() if began is None else began) as session:
         learner, progress, test = session.learner, session.learner.progress, session.won
         make = functools.partial(make_worker, config, session.opponent)
-        engine = make_engine(config, make, should_stop, combine)
+        again = f"continue with 'pixelpong resume {shlex.quote(str(run.path))}'"
+        when_lost = f"the last complete update is saved; {again}"
+        engine = make_engine(config, make, should_stop, combine, when_lost)
         with contextlib.closing(engine):
             try:
                 yield Began(run, progress, session.wall_seconds)

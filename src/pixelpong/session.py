@@ -270,7 +270,7 @@ class Session:
         )
         if evaluation != self._evaluation:  # the comparison ignores times
             self._evaluation = evaluation
-            self._run.evaluations.append(evaluation.to_dict())
+            self._run.evaluations.append(evaluation.to_line())
             self._saved = None  # the saved checkpoint has no score yet
         return self._evaluation
 

@@ -12,7 +12,7 @@ import pytest
 from waiting import join
 
 from pixelpong.config import Config
-from pixelpong.engines import address, check
+from pixelpong.engines import address, started
 from pixelpong.errors import ConfigError
 from pixelpong.machine import is_installed
 
@@ -124,7 +124,8 @@ def test_an_address_is_checked_before_ray_is_loaded(monkeypatch):
     """Loading it takes seconds."""
     monkeypatch.setitem(sys.modules, "pixelpong.engines.ray", None)
     with pytest.raises(ConfigError, match="refused"):
-        check(Config(engine="ray", ray_address="127.0.0.1:1"))
+        with started(Config(engine="ray", ray_address="127.0.0.1:1")):
+            pass
 
 
 def test_a_folder_with_the_name_of_a_library_is_no_library(tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import os
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -13,12 +14,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from disks import contents
 from fakes import EchoWorker, MeetingWorker
 from processes import processes_with
 from promises import promise
 from waiting import wait_until
 
 import pixelpong.engines.ray as ray_engine
+from pixelpong import training
 from pixelpong.config import Config
 from pixelpong.engines.ray import RayEngine, cluster, connection
 from pixelpong.engines.ray.jobs import connected_trainer
@@ -62,7 +65,7 @@ def listening_addresses(pids: set[int]) -> set[str]:
 @promise("Ray tells nobody")
 def test_our_own_ray_is_reached_by_nobody_elsewhere_and_tells_nobody(ray_cluster):
     """What it asks the network at its start goes nowhere; `test_network` looks from outside."""
-    daemons = processes_with(f"pixelpong-ray-{os.getpid()}-")
+    daemons = processes_with(f"pixelpong.ray-{os.getpid()}-")
     found = listening_addresses(daemons)
     assert found
     assert found <= {"0100007F", "0000000000000000FFFF00000100007F"}  # loopback, also in IPv6
@@ -170,6 +173,52 @@ def test_a_ray_of_our_own_that_does_not_start_is_started_once_more(no_ray_yet):
     assert no_ray_yet == ["local", "local"]
 
 
+@promise("refusals")
+@pytest.mark.parametrize(
+    "command",
+    ["train --name new --updates 9", "resume latest --updates 9", "sweep --seeds 0 --out new"],
+)
+def test_if_no_ray_of_our_own_starts_nothing_is_made_or_changed(
+    no_ray_yet, make_run, tmp_path, call, command
+):
+    train(make_run("runs/before"))
+    before = contents(tmp_path)
+    code, out, err = call(*command.split(), "--engine", "ray")
+    assert (code, out) == (1, "")
+    assert "cannot start Ray: ObjectStoreFull" in err
+    assert contents(tmp_path) == before
+    if command.startswith("train"):
+        with pytest.raises(WorkerError, match="cannot start Ray"):
+            next(training("fast", name="new", updates=9, engine="ray"))
+        assert contents(tmp_path) == before
+
+
+@promise("any surroundings")
+@pytest.mark.slow
+def test_under_uv_run_and_with_hooks_for_clusters_our_own_ray_is_as_without(tmp_path):
+    """Ray takes a parent process that is called ``uv run`` for it; here it is a shell."""
+    words = "train --engine ray --workers 1 --preset classic --max-frames 300 --hidden 10"
+    command = [sys.executable, "-m", "pixelpong", *words.split(), "--batch-size", "2"]
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "run").write_text(f"{shlex.join(command)} --updates 1 -q; exit $?")
+    hooks = {"RAY_RUNTIME_ENV_HOOK": "nowhere.hook", "RAY_JOB_CONFIG_JSON_ENV_VAR": "nonsense"}
+    done = subprocess.run(
+        ["uv", "run"], executable="/bin/sh", cwd=tmp_path / "notes", env=os.environ | hooks,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_rays_reason_is_told_in_whole_sentences():
+    said = "It was killed. The memory was full (3.7 of 4 GB). " + "Read this (if you like: " * 40
+    error = ray_engine.exceptions.OutOfMemoryError(said)
+    wanted = "OutOfMemoryError: It was killed. The memory was full (3.7 of 4 GB)"
+    assert connection.in_one_line(error) == wanted
+    assert connection.in_one_line(ValueError("a\n b")) == "ValueError: a b"
+    assert len(connection.in_one_line(ValueError("x" * 9999))) < 600
+
+
 def test_a_cluster_without_room_is_one_line_and_with_a_little_room_is_used(
     ray_cluster, monkeypatch
 ):
@@ -218,6 +267,15 @@ def test_another_processor_is_one_warning_for_each_machine(ray_cluster, monkeypa
     warning, *more = capsys.readouterr().err.splitlines()
     assert re.fullmatch("warning: the processor of .+ differs from the driver's: .*", warning)
     assert not more
+
+
+def test_a_node_with_other_versions_trains_no_run_of_a_sweep(ray_cluster, monkeypatch, tmp_path):
+    wanted = collect_versions() | {"numpy": "1"}
+    monkeypatch.setattr("pixelpong.engines.ray.jobs.collect_versions", lambda: wanted)
+    with connected_trainer(print, 1, None) as trainer:
+        job = trainer.start(tmp_path)
+        assert wait_until(lambda: trainer.find_error(job) is not None)
+        assert "instead of numpy 1; install the same versions" in trainer.find_error(job)
 
 
 def test_a_node_that_does_not_see_the_runs_of_a_sweep_ends_it_with_one_line(ray_cluster, tmp_path):

@@ -74,7 +74,7 @@ def check_lost(driver: Driver, run: RunDirectory, config: Config, words: str) ->
     """The command ends with one line of ours, and its last complete update is saved."""
     assert driver.wait() == 1
     last = driver.said().splitlines()[-1]
-    pattern = f"pixelpong: error: The Ray cluster is lost: {words} does not answer .*resume RUN'"
+    pattern = f"pixelpong: error: The Ray cluster is lost: {words} does not answer .* 'pixelpong resume run'"
     assert re.fullmatch(pattern, last)
     updates = run.checkpoints.load_latest().update
     assert updates == max(line["update"] for line in run.metrics.read()) >= 3
@@ -97,7 +97,7 @@ def test_a_lost_head_costs_no_complete_update(tmp_path):
     run = RunDirectory.create(tmp_path / "run", config)
     others = processes_with("/gcs_server\0")
     with closing(LocalCluster(1)) as cluster:
-        ours = processes_with("/gcs_server\0") & processes_with(f"pixelpong-ray-{os.getpid()}-")
+        ours = processes_with("/gcs_server\0") & processes_with(f"pixelpong.ray-{os.getpid()}-")
         (head,) = ours - others
         on_it = "--engine", "ray", "--ray-address", cluster.address
         with Driver(tmp_path, "resume", "run", *on_it, "--quiet") as driver:

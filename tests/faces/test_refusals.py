@@ -17,7 +17,7 @@ from promises import promise
 from toys import toy_evaluation
 
 import pixelpong
-from pixelpong import Config, PixelpongError, Policy, Run, evaluate, make_env, train
+from pixelpong import Config, PixelpongError, Policy, Run, evaluate, make_env, train, training
 from pixelpong.run.directory import RunDirectory
 from pixelpong.sweeps.sweep import create_sweep
 
@@ -38,6 +38,10 @@ WORDS = [
     Row("train fast", "unknown argument 'fast'; did you mean --preset fast?"),
     Row("train --batch-size", "--batch-size: expected one argument; see `pixelpong train --help`"),
     Row("resume", "required: RUN; see `pixelpong resume --help`"),
+    *(  # as Python writes numbers
+        Row(f"sweep --seeds {seeds}", f"--seeds must be numbers such as 0-4 or … not '{seeds}'")
+        for seeds in ("1_0", "+1")
+    ),
 ]
 ROWS = [
     Row(
@@ -45,7 +49,10 @@ ROWS = [
         "A run cannot be called 'fast-001 '; choose a name such as",
     ),
     Row("train --learning-rate 0", "--learning-rate must be a number from 1e-12 to 10, not 0"),
-    Row("sweep --seeds 5-", "--seeds must be numbers such as 0-4 or 0,3,7, … not '5-'"),
+    *(
+        Row(f"sweep --seeds {seeds}", f"--seeds must be numbers such as 0-4 or … not '{seeds}'")
+        for seeds in ("5-", "3-1", "3-1,5", "1,,2", "٣", "0-99999999999999999999")
+    ),
     Row("train --bath-size 3", "unknown option '--bath-size'; did you mean --batch-size?"),
     Row(
         "train --engine therads",
@@ -67,6 +74,7 @@ ROWS = [
     Row("tournament club builtin club", "club and club"),
     Row("sweep", "needs --seeds, such as 0-4, or a file with a grid"),
     Row("sweep run", "run is a single run, not a sweep; `pixelpong resume run` continues it", 1),
+    Row("sweep ''", "The name of the sweep is empty.", 1),
     Row("sweep gone", "All runs of the sweep … gone have been removed", 1),
     Row("sweep none.toml", "none.toml is neither a file of options nor a sweep; check its name", 1),
     Row("sweep --seeds 0-1 --engine serial --ray-address h:1", "--ray-address … --engine ray"),
@@ -144,6 +152,10 @@ PYTHON = [
         2,
     ),
     (lambda: make_env(render_mode="human"), "render_mode must be rgb_array", 2),
+    (lambda: train(config=""), "cannot read .: ", 2),
+    (lambda: evaluate(Policy.load("package"), checkpoint="no"), "Policy … other checkpoints", 2),
+    (lambda: training("fast", bogus=1), "training: unknown option 'bogus'; see", 2),
+    (lambda: training(run="run"), "run already exists; choose another name", 1),
 ]
 
 
@@ -159,6 +171,7 @@ def folder(toy_runs, tmp_path_factory) -> Path:
     won = RunDirectory(folder / "won")
     RunDirectory.create(folder / "empty", won.config)
     shutil.rmtree(create_sweep(folder / "gone", [won.config]) / "seed-0")
+    (folder / "gone/sweep.json").unlink()  # as an earlier version made it
     won.evaluations.append(toy_evaluation(12, 19.0, target=18.0, is_won=True))
     won.with_config(won.config.updated({"until_return": 18.0}, "test")).write_config(12)
     return folder

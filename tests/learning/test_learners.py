@@ -269,7 +269,7 @@ def test_streams_whose_indices_leave_an_array_are_refused():
     ):
         streams = arrays["streams"].copy()
         spoil(streams.view(kernels.STREAM)[0, 0])
-        with pytest.raises(CheckpointError, match="out of range; resume with its own"):
+        with pytest.raises(CheckpointError, match="the checkpoint is damaged: .* out of range$"):
             make_learner(small("fast")).set_state(arrays | {"streams": streams}, counters)
 
 
@@ -297,6 +297,31 @@ def test_how_many_threads_there_are_and_who_does_a_piece_when_changes_no_bit(mon
         found.append((norm, *bits(learner)))
     assert all(each == found[0] for each in found)
     assert max(most) >= 5
+
+
+@pytest.mark.parametrize(
+    ("engine", "workers", "threads"),
+    [
+        ("threads", 1, 1), ("threads", 3, 3), ("threads", 99, 8), ("threads", None, 8),
+        ("serial", 1, 8), ("ray", 1, 8),  # these workers are not this process's threads
+    ],
+)  # fmt: skip
+def test_a_learner_takes_no_more_threads_than_its_run_has_workers(
+    monkeypatch, engine, workers, threads
+):
+    """Several runs of a sweep share a machine, each with a few threads."""
+    given = []
+
+    @contextlib.contextmanager
+    def noted(num_threads):
+        given.append(num_threads)
+        yield lambda calls: [call() for call in calls]
+
+    monkeypatch.setattr("pixelpong.learners.ppo.thread_pool", noted)
+    monkeypatch.setattr("pixelpong.learners.ppo.count_cores", lambda: 8)
+    learner = make_learner(small("fast", engine=engine, workers=workers))
+    learner.apply(play(learner))
+    assert set(given) == {threads}
 
 
 # --- what changes in the course of a training ----------------------------------------------------

@@ -16,7 +16,7 @@ from pixelpong.faces.report import describe_runs
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.record import Record
-from pixelpong.sweeps.sweep import create_sweep
+from pixelpong.sweeps.sweep import create_sweep, make_rows
 
 
 def test_a_record_is_the_lines_of_the_files(toy_runs, mode):
@@ -82,6 +82,63 @@ def test_a_run_that_passed_the_test_of_its_target_has_won_and_has_won_for_good(t
         assert reached == [is_won, is_won, False, False]
     trained.evaluations.append(toy_evaluation(4, 3.0))  # a longer training finds it
     assert Record.read(trained.path).state == "won"
+
+
+@pytest.mark.parametrize("end", ["stopped", "failed", "interrupted"])
+@pytest.mark.parametrize("target", [19.0, None])
+@pytest.mark.parametrize("is_tested", [False, True])
+def test_a_run_that_won_and_went_on_is_what_became_of_it(trained, report, end, target, is_tested):
+    """Everywhere: in the list, as JSON, and for a sweep, which trains what is left."""
+    won = trained.config.updated({"until_return": 18.0, "updates": 3}, "test")
+    trained.with_config(won).write_config(3)
+    times = {"timing": {"wall_seconds": 5.0}}
+    trained.evaluations.append(toy_evaluation(2, 18.6, target=18.0, is_won=True) | times)
+    assert (Record.read(trained.path).state, Record.read(trained.path).is_done) == ("won", True)
+    updates = 9 if end == "interrupted" else 3
+    raised = won.updated({"until_return": target, "updates": updates}, "test")
+    trained.with_config(raised).write_config(3)
+    if is_tested:
+        trained.evaluations.append(toy_evaluation(3, 17.0, target=target))
+    if end == "failed":
+        (trained.path / "failure.json").write_text('{"error": "it failed"}')
+    found = Record.read(trained.path)
+    assert (found.state, found.is_won) == (end, False)
+    assert found.is_done == (end == "stopped" and (is_tested or target is None))
+    shown = report("runs", trained.path)
+    assert (shown["state"], shown["target"]) == (end, target)
+    assert not shown["verdict"].startswith("won")
+    assert ("it has won the target +18.0 before" in shown["verdict"]) == is_tested
+    assert shown["greedy"]["mean_return"] == found.best_known == (17.0 if is_tested else 18.6)
+    (row,) = make_rows([found])
+    assert (row["is_won"], row["is_done"], row["seconds"]) == (
+        False, found.is_done, found.total_seconds,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("games", "has_interval"), [(1, False), (9, False), (10, True)])
+def test_with_few_games_there_is_no_interval_in_text_nor_as_json(trained, games, has_interval):
+    line = toy_evaluation(3, 1.0) | {"returns": [1.0] * games}
+    trained.evaluations.append(line)
+    found = Record.read(trained.path)
+    ends = [found.greedy.to_dict()["ci95"], found.to_dict()["greedy"]["ci95"]]
+    (row,) = make_rows([found])
+    ends += [row["final_low"], row["final_high"]]
+    assert [end is not None for end in ends] == [has_interval] * 4
+    assert ("too few games" in str(found.greedy)) != has_interval
+    assert found.greedy.to_line()["ci95"] == (0.5, 1.5), "a run's own line always has it"
+
+
+@pytest.mark.parametrize(("folder", "path", "name"), [
+    (".", "s/seed-0", "s/seed-0"), ("s", "seed-0", "s/seed-0"), ("s/seed-0", ".", "s/seed-0"),
+    ("s", "../s/seed-0", "s/seed-0"), ("s/seed-0", "../seed-0", "s/seed-0"),
+    (".", "run", "run"), ("run", ".", "run"), ("s", "../run", "run"),
+])  # fmt: skip
+def test_a_run_has_its_name_from_wherever_it_is_read(
+    make_run, tmp_path, monkeypatch, folder, path, name
+):
+    create_sweep(tmp_path / "s", [make_run().config])
+    monkeypatch.chdir(tmp_path / folder)
+    assert Record.read(Path(path)).name == name
 
 
 def test_a_training_that_an_error_ended_has_failed_until_it_goes_on(make_run):

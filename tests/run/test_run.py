@@ -72,6 +72,14 @@ def test_latest_is_the_newest_run_with_an_update(toy, tmp_path, monkeypatch):
     assert find_run("latest").name == "trained"
 
 
+def test_a_path_takes_precedence_over_a_name(toy, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    RunDirectory.create(Path("runs/both"), toy)
+    assert find_run("both") == Path("runs/both")
+    RunDirectory.create(Path("both"), toy)
+    assert find_run("both") == Path("both")
+
+
 def test_a_name_that_a_command_would_take_for_something_else_is_refused():
     words = (*SHIPPED, *SCRIPTS, BUILTIN, PACKAGE, LATEST)
     odd = ("", ".", "..", "a/b", "-x", "a@3", "a\nb", "a\x1bb", "sweep-009", "a.safetensors")

@@ -64,7 +64,7 @@ def run_out_of_memory() -> None:
 
 def kill_ray() -> None:
     """Kill the daemon of the Ray that this process has started."""
-    ours = processes_with(f"pixelpong-ray-{os.getpid()}-")
+    ours = processes_with(f"pixelpong.ray-{os.getpid()}-")
     (raylet,) = ours & processes_with("raylet/raylet\0")
     os.kill(raylet, signal.SIGKILL)
 

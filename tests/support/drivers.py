@@ -82,7 +82,7 @@ class Driver:
         """What its processes have left for a while only, once the last of them has ended."""
         wait_until(lambda: not self.processes())
         left = [*(self.folder / "tmp").iterdir(), *self.folder.glob("run/**/.*")]
-        left += Path("/tmp").glob(f"pixelpong-ray-{self.pid}-*")  # where TMPDIR is too long for Ray
+        left += Path("/tmp").glob(f"pixelpong.ray-{self.pid}-*")  # where TMPDIR is too long for Ray
         return sorted(left)
 
     def said(self) -> str:

@@ -7,6 +7,8 @@ import functools
 import itertools
 import json
 import os
+import statistics
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ from pixelpong.errors import WorkerError
 from pixelpong.games.duel import Duel, Move
 from pixelpong.items import BUILTIN, STAY
 from pixelpong.seeding import make_rng
-from pixelpong.tournaments import games, ratings
+from pixelpong.tournaments import games, ratings, scripts
 from pixelpong.tournaments import tournament as tournaments_module
 from pixelpong.tournaments.games import (
     Played,
@@ -40,6 +42,21 @@ SLOW = Player("slow", functools.partial(Script, delay=20), "1" * 64)  # loses to
 
 
 # --- scripted players -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "seconds"), [("perfect", 0.0), ("person", 0.2)])
+def test_a_script_sees_the_ball_as_late_as_its_description_says(name, seconds):
+    """A game in which the ball flies to the right, one row lower in each of 60 frames a second."""
+    aims = []
+    game = SimpleNamespace(
+        memory=np.zeros(128, np.uint8), steer=lambda row, side: aims.append(row) or STAY
+    )
+    script = SCRIPTS[name](RIGHT, make_rng(0, "play"), noise=0.0)
+    for frame in range(40):
+        game.memory[[scripts._BALL_COLUMN, scripts.BALL_ROW]] = 60 + 2 * frame, 50 + frame
+        script.move(game)
+    _, row = find_ball(game)
+    assert aims[-1] == row - seconds * 60 + scripts._HALF_BALL
 
 
 def test_a_script_sees_the_ball_where_the_picture_shows_it_and_knows_where_it_will_come(
@@ -163,6 +180,17 @@ def test_the_interval_holds_the_true_rating_as_often_as_it_says():
         true = ratings.ELO * theta
         covered += ((ends[:, 0] <= true) & (true <= ends[:, 1])).tolist()
     assert 0.9 <= np.mean(covered) <= 0.99
+
+
+@pytest.mark.parametrize("games", [3, 50])
+def test_an_interval_holds_95_of_100_normal_errors(games):
+    """Where the games differ no more than independent points do, nothing widens it."""
+    wins = np.array([[0.0, 12.0], [9.0, 0.0]]) * games
+    theta, covariance = ratings.fit(wins)
+    rated, ends = ratings.rate({(0, 1): [(12, 9)] * games}, 2)
+    np.testing.assert_allclose(rated, ratings.ELO * theta)
+    errors = np.ptp(ends, axis=1) / 2 / ratings.ELO / np.sqrt(np.diag(covariance))
+    np.testing.assert_allclose(errors, statistics.NormalDist().inv_cdf(0.975), rtol=1e-6)
 
 
 # --- the tournament ---------------------------------------------------------------------------

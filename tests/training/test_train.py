@@ -289,6 +289,16 @@ def test_the_new_games_after_a_win_are_other_games_than_those_that_passed_the_te
     assert {(item.seed, item.is_greedy, item.games) for item in played} == {(0, True, 1)}
 
 
+def test_after_a_win_a_higher_target_is_tried_at_once(make_fast, monkeypatch):
+    """As is the same one if the win was lost in a crash; after a failure, only 50,000 steps on."""
+    run = make_fast(updates=50, until_return=-21.0)
+    assert train(run).test.is_won
+    monkeypatch.setattr(Progress, "estimated_return", property(lambda self: 5.0))
+    raised = run.with_config(run.config.updated({"until_return": 5.0, "updates": 99}, "test"))
+    session = session_module.Session(raised, 0.0)
+    assert session.should_test(is_final=False)
+
+
 @pytest.mark.parametrize(("estimate", "is_tried"), [(None, 0), (17.85, 0), (17.95, 1), (18.5, 1)])
 def test_the_target_is_tried_from_a_tenth_below_it(make_fast, monkeypatch, estimate, is_tried):
     """The estimate is of sampled play, and greedy play is better."""

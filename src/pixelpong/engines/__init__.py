@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pixelpong.config import Config
-from pixelpong.engines.address import LOCAL, find_cluster
+from pixelpong.engines.address import find_cluster
 from pixelpong.errors import ConfigError, Interrupted, PixelpongError, WorkerError
 from pixelpong.machine import count_cores, how_to_install, is_installed
 
@@ -94,29 +94,39 @@ def make_engine(
     make_worker: MakeWorker,
     should_stop: Callable[[], bool] = never,
     combine: Combine | None = None,
+    when_lost: str = "",
 ) -> Engine:
-    """Make the engine that `config` names; Ray's sends fewer results with `combine`."""
+    """Make the engine that `config` names; Ray's sends fewer results with `combine`.
+
+    `when_lost` is the advice if a Ray cluster is lost.
+    """
     if config.engine == "serial":
         return Engine(make_worker, should_stop)
     if config.engine == "ray":
         require_ray()
         from pixelpong.engines.ray import RayEngine
 
-        return RayEngine(make_worker, config, should_stop, combine)
+        return RayEngine(make_worker, config, should_stop, combine, when_lost)
     from pixelpong.engines.threads import ThreadEngine
 
     return ThreadEngine(make_worker, config.workers or count_cores(), should_stop)
 
 
-def check(config: Config) -> None:
-    """Raise an error if the engine cannot start, before a run is made for it."""
-    if config.engine == "ray":
-        require_ray()
-        if find_cluster(config.ray_address) != LOCAL:
-            from pixelpong.engines.ray.connection import connected
+@contextlib.contextmanager
+def started(config: Config) -> Iterator[None]:
+    """Context manager in which the engine that `config` names can be made.
 
-            with connected(config.ray_address, None):
-                pass  # connecting is the check
+    For Ray, it connects, or starts a local Ray. If that fails, no run was made or changed for it.
+    """
+    if config.engine != "ray":
+        yield
+        return
+    require_ray()
+    find_cluster(config.ray_address)  # checked before Ray is loaded, which takes seconds
+    from pixelpong.engines.ray.connection import connected
+
+    with connected(config.ray_address, config.workers):
+        yield
 
 
 def has_ray() -> bool:

@@ -71,6 +71,9 @@ def evaluate(
     from pixelpong.faces.policy import Policy
     from pixelpong.play.worker import make_worker
 
+    if isinstance(agent, Policy) and checkpoint != "best":
+        advice = "load it from that checkpoint, or evaluate its run"
+        raise ConfigError(f"A Policy has no other checkpoints; {advice}.", options=["checkpoint"])
     policy = agent if isinstance(agent, Policy) else Policy.load(agent, checkpoint)
     if in_gymnasium and options:
         given = ", ".join(options)
@@ -202,16 +205,17 @@ def sweep(
     """
     from pixelpong.run.directory import lock_folder
     from pixelpong.sweeps.jobs import open_trainer, run_jobs
-    from pixelpong.sweeps.sweep import create_sweep, find_left, read_sweep, sum_up
+    from pixelpong.sweeps.sweep import create_sweep, find_left, read_sweep, restore_lost, sum_up
 
     path = _find_sweep(grid, has_options=bool(options or seeds is not None or out))
     configs = [] if path else _plan_sweep(grid, seeds, options)
     place = open_trainer(resume, engine, ray_address, threads_each)
     with stoppable() as should_stop, place as trainer:
         path = path or create_sweep(out, configs)
-        left, total = find_left(path), len(read_sweep(path))
-        tell(f"{path}: {number_of(total, 'run')}, {len(left)} to train")
         with lock_folder(path):
+            restore_lost(path)
+            left, total = find_left(path), len(read_sweep(path))
+            tell(f"{path}: {number_of(total, 'run')}, {len(left)} to train")
             number = total - len(left)
             for run, event in run_jobs(left, trainer, should_stop):
                 if event is None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pixelpong.errors import ConfigError
+from pixelpong.errors import ConfigError, PixelpongError
 from pixelpong.faces.arguments import (
     AGENT,
     CHECKPOINT,
@@ -25,7 +25,7 @@ from pixelpong.faces.arguments import (
     Speed,
     command,
 )
-from pixelpong.faces.report import Result, describe_facts, describe_runs
+from pixelpong.faces.report import Result, describe_facts, describe_runs, is_terminal
 from pixelpong.faces.training import stoppable
 from pixelpong.machine import collect_versions, count_cores, describe_machine, require
 from pixelpong.schema import Count, Meta
@@ -69,7 +69,7 @@ def runs(
     if not found and not sweeps:
         where = ", ".join(map(str, paths))
         return Result(facts, f"There are no runs in {where}; train one: pixelpong train")
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
+    width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else 80
     return Result(facts, describe_runs(facts, width))
 
 
@@ -88,14 +88,17 @@ _SORT_KEYS: dict[str, Callable[[Record], Any]] = {
 def _sum_up(path: Path) -> dict[str, Any]:
     """A sweep as a line in a list of runs."""
     from pixelpong.run.record import records
-    from pixelpong.sweeps.sweep import summarize
+    from pixelpong.sweeps.sweep import read_sweep, summarize
 
-    members = records(path)
+    try:
+        members = read_sweep(path)
+    except PixelpongError:  # its plan is damaged, or all its runs were removed
+        members = records(path)
     summary = summarize(members)
     return summary | {
         "sweep": str(path),
         "name": path.name,
-        "state": f"won {summary['won']} of {summary['trainings']}",
+        "state": f"won {summary['won']} of {len(members)}",
         "steps": sum(record.steps for record in members),
         "bytes": sum(record.bytes for record in members),
         "modified": max((record.modified for record in members), default=0.0),

@@ -231,7 +231,7 @@ def _draw_evaluations(axes: Any, run: Record, colour: str) -> None:
     if run.evaluations:
         steps = run.steps_at(it.update for it in run.evaluations)
         means = [it.mean_return for it in run.evaluations]
-        ends = np.transpose([it.ci95 for it in run.evaluations])
+        ends = np.transpose([it.interval or 2 * (it.mean_return,) for it in run.evaluations])
         axes.errorbar(
             steps, means, abs(ends - means), fmt="D", color=colour, markeredgecolor="white",
             markersize=6, capsize=3, elinewidth=1.4, zorder=4,

@@ -30,7 +30,7 @@ from pixelpong.config import (
 )
 from pixelpong.config.options import Options
 from pixelpong.config.presets import combine, read_toml
-from pixelpong.engines import check
+from pixelpong.engines import started
 from pixelpong.errors import ConfigError, Interrupted, list_words
 from pixelpong.faces import interrupts
 from pixelpong.faces.arguments import EVERY, QUIET, Argument, Help, checked, command
@@ -105,10 +105,9 @@ def train(
     [2, 4, 6]
     """
     with _starting(quiet=quiet, every=every) as trainer:
-        directory = _create_run(
-            preset, run=run, name=name, config_file=config, options=dict(options), origin="train"
-        )
-        outcome = trainer.train(directory)
+        plan = _plan_run(preset, run, name, config, dict(options), "train")
+        with plan.created() as directory:
+            outcome = trainer.train(directory)
     return _report(directory, outcome, quiet=quiet)
 
 
@@ -123,18 +122,21 @@ def training(
 ) -> Iterator[Event]:
     """Train as `train` does, but yield each event, so that you can plot or stop in between.
 
-    It takes the arguments of `train` except ``quiet`` and ``every``. If you leave the loop, the
-    last complete update is saved, and `resume` continues.
+    It takes the arguments of `train` except ``quiet`` and ``every``, and checks them at once; the
+    run is made with the first event. If you leave the loop, the last complete update is saved, and
+    `resume` continues.
 
     Yields:
         `pixelpong.loop.Began`, `Updated`, `TestStarted`, `Evaluated`, and at the end `Ended`.
     """
+    return _train_planned(_plan_run(preset, run, name, config, dict(options), "training"))
+
+
+def _train_planned(plan: _Plan) -> Iterator[Event]:
     from pixelpong import loop
 
-    directory = _create_run(
-        preset, run=run, name=name, config_file=config, options=dict(options), origin="training"
-    )
-    yield from loop.training(directory)
+    with plan.created() as directory:
+        yield from loop.training(directory)
 
 
 @command
@@ -167,7 +169,8 @@ def resume(
     """
     with _starting(quiet=quiet, every=every) as trainer:
         directory = _open_run(run, dict(options), allow_changes=allow_changes)
-        outcome = trainer.train(directory)
+        with started(directory.config):
+            outcome = trainer.train(directory)
     return _report(directory, outcome, quiet=quiet)
 
 
@@ -218,21 +221,36 @@ def _report(directory: RunDirectory, outcome: Ended, *, quiet: bool) -> Run:
 # --- runs -------------------------------------------------------------------------------------
 
 
-def _create_run(
+@dataclass(frozen=True)
+class _Plan:
+    """A new run that has passed all checks."""
+
+    path: Path | None  # None for the next free ``runs/PRESET-NNN``
+    config: Config
+
+    @contextlib.contextmanager
+    def created(self) -> Iterator[RunDirectory]:
+        """Context manager that starts the engine, and then makes the run's directory."""
+        from pixelpong.run.directory import RunDirectory
+
+        with started(self.config):
+            yield RunDirectory.create(self.path, self.config)
+
+
+def _plan_run(
     preset: str | Config | None,
-    *,
     run: str | Path | None,
     name: str | None,
     config_file: str | Path | None,
     options: dict[str, Any],
     origin: str,
-) -> RunDirectory:
-    """Create the directory of a new run after all checks have passed."""
+) -> _Plan:
+    """Check everything about a new run; nothing is written yet."""
     from pixelpong.agent.choice import settle_opponent
-    from pixelpong.run.directory import RUNS_FOLDER, RunDirectory
+    from pixelpong.run.folders import RUNS_FOLDER, require_new
     from pixelpong.run.names import require_new_name
 
-    content = read_toml(Path(config_file)) if config_file else {}
+    content = {} if config_file is None else read_toml(Path(config_file))
     config = combine(preset, content, options, (str(config_file), origin))
     _require_budget(config, origin)
     if name is not None and run is not None:
@@ -244,9 +262,9 @@ def _create_run(
     elif run is not None:
         path = Path(run)
         require_new_name(path.name)
-    check(config)
-    settled = dataclasses.replace(config, opponent=settle_opponent(config.opponent))
-    return RunDirectory.create(path, settled)
+    if path is not None:
+        require_new(path)
+    return _Plan(path, dataclasses.replace(config, opponent=settle_opponent(config.opponent)))
 
 
 def _open_run(
@@ -269,7 +287,6 @@ def _open_run(
         raise ConfigError(f"{what}; {advice}.", options=[*changed, "allow_changes"])
     _require_budget(config, "resume")
     _require_work_left(run, config, has_new_budget=any(name in BUDGET for name in options))
-    check(config)
     run.warn_of_other_machine()
     return continued
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pixelpong import kernels
 from pixelpong.config import Config
+from pixelpong.errors import CheckpointError
 from pixelpong.items import ACTIONS, BUILTIN, HALF, SELF, UP, Item, Played, Result
 from pixelpong.learn.optimizer import adam_scales
 from pixelpong.learn.ppo import LossWeights, Minibatch, generalized_advantages
@@ -79,7 +80,8 @@ class PPOLearner(Learner):
         # A game has one opponent, so if the opponent has changed, the stream starts a new game.
         streams = np.ascontiguousarray(arrays["streams"]).view(kernels.STREAM)[:, 0]
         if not kernels.are_streams(streams):
-            raise ValueError("a stream has an index that is out of range")
+            what = "a stream has an index that is out of range"
+            raise CheckpointError(f"the checkpoint is damaged: {what}")
         self._streams = np.zeros(len(self._streams), kernels.STREAM)
         before, now = self._opponents(self.progress.opponent), self._opponents()
         kept = [k for k in range(min(len(streams), len(now))) if before[k] == now[k]]

@@ -61,7 +61,9 @@ def decode_arrays(content: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, An
         if card.nbytes > CARD_LIMIT:
             raise ValueError(f"its metadata has more than {CARD_LIMIT:,} bytes")
         return arrays, decode(card.tobytes(), dict[str, Any])
-    except (SafetensorError, KeyError, TypeError, OverflowError) as error:
+    except KeyError as error:
+        raise ValueError(f"it lacks {error}, so pixelpong did not write it") from error
+    except (SafetensorError, TypeError, OverflowError) as error:
         raise ValueError(f"it contains no arrays ({_shorten(error)})") from error
 
 

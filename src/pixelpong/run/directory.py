@@ -17,12 +17,9 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import hashlib
-import itertools
 import json
-import re
-import shlex
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,7 +29,16 @@ from pixelpong.config import OPTIONS, Config, differences
 from pixelpong.errors import MAX_GOT, ConfigError, RunError, on_one_line, refusing, warn
 from pixelpong.machine import collect_versions, describe_machine
 from pixelpong.run.checkpoints import CheckpointStore
-from pixelpong.run.files import gone, read_file, require_no_link, write_whole
+from pixelpong.run.files import (
+    gone,
+    read_file,
+    require_no_link,
+    sync_folder,
+    write_new,
+    write_whole,
+)
+from pixelpong.run.folders import CONFIG_FILE, make_folder
+from pixelpong.run.folders import RUNS_FOLDER as RUNS_FOLDER
 from pixelpong.run.lines import LineFile
 from pixelpong.run.locks import LOCK_FILE, Lock
 from pixelpong.run.locks import is_live as is_live
@@ -41,8 +47,7 @@ from pixelpong.run.numbered import History, Mark, NumberedFiles, make_mark
 from pixelpong.schema import Count, convert, decode, encode
 
 FORMAT = 3
-RUNS_FOLDER = Path("runs")
-CONFIG_FILE = "config.json"
+LINE_FILES = "metrics.jsonl", "episodes.jsonl", "evaluations.jsonl"
 CONFIG_LIMIT = 1 << 20  # size limit in bytes, enough for a thousand changes
 FAILURE_FILE = "failure.json"
 FAILURE_LIMIT = 1 << 16
@@ -61,32 +66,14 @@ class RunDirectory:
         self.checkpoints = CheckpointStore(path / "checkpoints", about.history, limit)
         self.agents = NumberedFiles(path / "agents", about.history, limit)
         self._lock: Lock | None = None  # None unless this process trains here
-        self.metrics = LineFile(path / "metrics.jsonl")
-        self.episodes = LineFile(path / "episodes.jsonl")
-        self.evaluations = LineFile(path / "evaluations.jsonl")
-        self.line_files = self.metrics, self.episodes, self.evaluations
+        self.line_files = tuple(LineFile(path / name) for name in LINE_FILES)
+        self.metrics, self.episodes, self.evaluations = self.line_files
 
     @classmethod
     def create(cls, path: Path | None, config: Config) -> RunDirectory:
         """Make a new run directory, by default the next free ``runs/PRESET-NNN``."""
-        path = make_folder(path, config.preset)
-        bound = {name: getattr(config, name) for name, it in OPTIONS.items() if not it.is_free}
-        content = {
-            "format": FORMAT,
-            "config": vars(config),
-            "versions": collect_versions(),
-            "machine": describe_machine(),
-            "mark": make_mark(bound),
-        }
-        try:
-            _write_config(path, content)
-            run = cls(path)
-            for file in run.line_files:
-                file.cut_back(0)
-        except RunError:
-            shutil.rmtree(path, ignore_errors=True)  # makes the name available again
-            raise
-        return run
+        fill = functools.partial(fill_run, config=config)
+        return cls(make_folder(path, config.preset, fill))
 
     @property
     def has_begun(self) -> bool:
@@ -223,27 +210,34 @@ class RunDirectory:
             )
 
 
-def make_folder(path: Path | None, name: str, command: str = "resume") -> Path:
-    """Make a new folder, by default ``runs/NAME-NNN``; refuse one that exists.
+def restore(path: Path, config: Config) -> None:
+    """Make a run again if its folder is lost; if only its configuration is lost, write that."""
+    if path.is_symlink():
+        raise RunError(f"{path} is a link, but not to a run; remove it")
+    if path.is_dir():
+        _write_config(path, _describe(config))
+    else:
+        RunDirectory.create(path, config)
 
-    NNN exceeds all existing numbers, so that none is used twice. `command` continues such a folder.
-    """
-    stems = (folder.name.removeprefix(f"{name}-") for folder in RUNS_FOLDER.glob(f"{name}-*"))
-    last = max((int(stem) for stem in stems if re.fullmatch(r"\d{3,9}", stem)), default=0)
-    for number in itertools.count(last + 1):
-        new = path or RUNS_FOLDER / f"{name}-{number:03d}"
-        with refusing(f"cannot create the folder {new}", RunError, "choose another name"):
-            try:
-                new.parent.mkdir(parents=True, exist_ok=True)
-                new.mkdir()
-                break
-            except FileExistsError:
-                if not new.exists():
-                    raise  # the parent is a file
-        if path is not None:
-            again = f"continue it with `pixelpong {command} {shlex.quote(str(new))}`"
-            raise RunError(f"{new} already exists; choose another name, or {again}.")
-    return new
+
+def fill_run(folder: Path, config: Config) -> None:
+    """Write the files of a new run into an empty folder; raise an `OSError` if that fails."""
+    write_new(folder / CONFIG_FILE, _encode_config(_describe(config)))
+    for name in LINE_FILES:
+        (folder / name).touch(exist_ok=False)
+    sync_folder(folder)
+
+
+def _describe(config: Config) -> dict[str, Any]:
+    """The content of ``config.json`` of a new run."""
+    bound = {name: getattr(config, name) for name, it in OPTIONS.items() if not it.is_free}
+    return {
+        "format": FORMAT,
+        "config": vars(config),
+        "versions": collect_versions(),
+        "machine": describe_machine(),
+        "mark": make_mark(bound),
+    }
 
 
 @dataclass(frozen=True)
@@ -287,8 +281,11 @@ def _read_config(path: Path) -> tuple[dict[str, Any], _About, Config]:
 
 
 def _write_config(path: Path, content: dict[str, Any]) -> None:
-    text = json.dumps(content | {"sha256": _hash_of(content)}, indent=1) + "\n"
-    write_whole(path / CONFIG_FILE, text.encode())
+    write_whole(path / CONFIG_FILE, _encode_config(content))
+
+
+def _encode_config(content: dict[str, Any]) -> bytes:
+    return (json.dumps(content | {"sha256": _hash_of(content)}, indent=1) + "\n").encode()
 
 
 def _hash_of(content: dict[str, Any]) -> str:

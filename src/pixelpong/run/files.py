@@ -102,16 +102,27 @@ def write_whole(path: Path, content: bytes, *, make_folder: bool = False) -> Non
             path.parent.mkdir(parents=True, exist_ok=True)
         try:
             temporary.unlink(missing_ok=True)  # left by a killed process, or a link
-            with temporary.open("xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+            write_new(temporary, content)
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
-        if os.name == "posix":  # other systems cannot flush a folder
-            folder = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+        sync_folder(path.parent)
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """Write a new file and flush it to the disk; raise an `OSError` if that fails."""
+    with path.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the names in a folder to the disk, on systems that can."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

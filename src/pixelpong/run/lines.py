@@ -22,7 +22,9 @@ FILE_LIMIT = 1 << 32  # size limit of a file in bytes, about six million updates
 LINE_LIMIT = 1 << 24  # size limit of a line in bytes, an evaluation of two million games
 BLOCK_SIZE = 1 << 16  # bytes per read
 _KEPT_BYTES = 1 << 12  # bytes at the end of the last line, kept to recognise the file
-MIN_GAMES = 10  # fewest games for which an interval is displayed
+# Fewest games for which an interval is reported, in text and as JSON. Sweeps report the interval of
+# a median from fewer runs, because a run costs more than a game.
+MIN_GAMES = 10
 TOO_FEW = "too few games for an interval"
 
 
@@ -58,6 +60,11 @@ class Evaluation:
     about: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval to report; None if there are too few games for one."""
+        return self.ci95 if len(self.returns) >= MIN_GAMES else None
+
+    @property
     def total_seconds(self) -> float | None:
         """Total time of the run so far, including evaluations."""
         return self.timing.get("wall_seconds")
@@ -69,9 +76,8 @@ class Evaluation:
         >>> Evaluation(18.475, 1.9, (18.105, 18.83), (18.475,) * 200, 3500.0).mean_in_words
         '+18.48 (+18.11 to +18.83) over 200 games'
         """
-        num_games = len(self.returns)
-        low, high = (signed(end, 2) for end in self.ci95)
-        interval = f"{low} to {high}" if num_games >= MIN_GAMES else TOO_FEW
+        num_games, ends = len(self.returns), self.interval
+        interval = " to ".join(signed(end, 2) for end in ends) if ends else TOO_FEW
         games = f"{num_games} new games" if self.test_games else number_of(num_games, "game")
         return f"{signed(self.mean_return, 2)} ({interval}) over {games}"
 
@@ -107,19 +113,21 @@ class Evaluation:
         bars = (f"{signed(value, 0):>3} {'█' * count} {count}" for value, count in counts)
         return "\n".join([f"<p>{self}</p><pre>", *bars, "</pre>"])
 
-    def to_dict(self) -> dict[str, Any]:
-        """The evaluation as JSON."""
+    def to_line(self) -> dict[str, Any]:
+        """The evaluation as a line of a run, which always has the interval."""
         facts = asdict(self)
         about = facts.pop("about")
         return facts | about
 
+    def to_dict(self) -> dict[str, Any]:
+        """The evaluation as JSON."""
+        return self.to_line() | {"ci95": self.interval}
+
     def in_short(self) -> dict[str, Any]:
         """The evaluation as JSON, without the individual returns."""
-        names = (
-            "update", "protocol", "mean_return", "std", "ci95", "target", "is_won",
-            "total_seconds",
-        )  # fmt: skip
-        return {name: getattr(self, name) for name in names} | {"games": len(self.returns)}
+        names = "update", "protocol", "mean_return", "std", "target", "is_won", "total_seconds"
+        facts = {name: getattr(self, name) for name in names}
+        return facts | {"ci95": self.interval, "games": len(self.returns)}
 
 
 class LineFile:

@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import enum
-import errno
 import os
-import sys
 import time
 from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
 
 from pixelpong.errors import RunError, refusing, warn
+from pixelpong.locking import Attempt, try_lock, unlock
 from pixelpong.run.files import gone, open_to_read, open_to_write, read_file
 
 LOCK_FILE = "run.lock"
 LOCK_SECONDS = 1  # time limit for getting the lock
 _FILE_LIMIT = 1 << 16  # size limit in bytes of the file, which holds the owner's process number
-_NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL)  # disks without locks
-
-
-class _Attempt(enum.Enum):
-    """The result of an attempt to lock a file."""
-
-    LOCKED = enum.auto()
-    HELD = enum.auto()  # another process holds the lock
-    NO_LOCKS = enum.auto()  # this disk does not support locks
 
 
 class Lock:
@@ -56,7 +45,7 @@ class Lock:
                     self._restore()
             # Unlock explicitly; otherwise forked children, which have the file open, would keep it.
             with contextlib.suppress(OSError):
-                _unlock(self._file)
+                unlock(self._file)
         self._file.close()
 
     def _restore(self) -> None:
@@ -89,7 +78,7 @@ def is_live(path: Path) -> bool:
     If the disk does not support locks, this cannot be known, and the answer is no.
     """
     with contextlib.suppress(OSError), open_to_read(path / LOCK_FILE) as file:
-        return _try_lock(file, exclusive=False) is _Attempt.HELD
+        return try_lock(file, exclusive=False) is Attempt.HELD
     return False
 
 
@@ -102,9 +91,9 @@ def _take(folder: Path) -> Lock:
                 before = read_file(path, _FILE_LIMIT)
             file = open_to_write(path, create=True)
             try:
-                attempt = _try_lock(file, exclusive=True)
-                if attempt is not _Attempt.HELD and _is_at(file, path):
-                    if attempt is _Attempt.NO_LOCKS:
+                attempt = try_lock(file, exclusive=True)
+                if attempt is not Attempt.HELD and _is_at(file, path):
+                    if attempt is Attempt.NO_LOCKS:
                         warn(
                             f"the disk of {folder} does not support locks, so nothing keeps a "
                             "second process from training there"
@@ -128,28 +117,3 @@ def _is_at(file: FileIO, path: Path) -> bool:
         return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
     except OSError:
         return False
-
-
-def _try_lock(file: FileIO, *, exclusive: bool) -> _Attempt:
-    """Lock a file until it is closed, exclusively or shared."""
-    if sys.platform == "win32":
-        return _Attempt.LOCKED
-    import fcntl
-
-    try:
-        fcntl.flock(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return _Attempt.HELD
-    except OSError as error:
-        if error.errno in _NO_LOCKS:
-            return _Attempt.NO_LOCKS
-        raise
-    return _Attempt.LOCKED
-
-
-def _unlock(file: FileIO) -> None:
-    if sys.platform == "win32":
-        return
-    import fcntl
-
-    fcntl.flock(file, fcntl.LOCK_UN)

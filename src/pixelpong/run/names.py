@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pixelpong.errors import MAX_GOT, ConfigError, RunError, did_you_mean, on_one_line
-from pixelpong.run.directory import RUNS_FOLDER
+from pixelpong.run.folders import CONFIG_FILE, RUNS_FOLDER, is_making
 
 LATEST = "latest"
 MAX_LISTED = 8  # most runs that an error message lists
@@ -29,7 +29,7 @@ RESERVED = (
 
 def require_new_name(name: str) -> None:
     """Refuse names for new runs that commands would misunderstand or not accept."""
-    plain = r"(?!-|\.*$|sweep-\d+$)[^@/\x00-\x1f\x7f-\x9f]+(?<!\.safetensors)"
+    plain = r"(?!-|\.*$|\.new-|sweep-\d+$)[^@/\x00-\x1f\x7f-\x9f]+(?<!\.safetensors)"
     if not re.fullmatch(plain, name) or name in RESERVED or name != name.strip():
         raise ConfigError(f"A run cannot be called {name!r}; choose a name such as fast-wide.")
 
@@ -94,5 +94,6 @@ def last_change(path: Path) -> float:
 
 
 def is_run(path: Path) -> bool:
-    """Whether there is a run at a path."""
-    return os.path.isfile(path / "config.json")  # raises no error for a name that is too long
+    """Whether there is a run at a path; one that is still being made does not count."""
+    # `isfile` raises no error for a name that is too long.
+    return not is_making(path) and os.path.isfile(path / CONFIG_FILE)

@@ -36,6 +36,8 @@ from numpy.typing import NDArray
 from pixelpong.config import OPTIONS, Config
 from pixelpong.errors import MAX_GOT, PixelpongError, on_one_line
 from pixelpong.run.directory import FAILURE_FILE, RunDirectory, is_live
+from pixelpong.run.folders import PLAN_FILE, is_making
+from pixelpong.run.folders import SWEEP_FILE as SWEEP_FILE
 from pixelpong.run.lines import Evaluation, FileIdentity, Line, identity_of
 from pixelpong.run.names import last_change, list_runs
 from pixelpong.run.table import RunReader, Table
@@ -44,13 +46,11 @@ from pixelpong.schema import encode
 
 # The states of a run.
 TRAINING = "training"  # a process is training it
-WON = "won"  # an evaluation has confirmed its target return
+WON = "won"  # an evaluation has confirmed the target return that it has now
 STOPPED = "stopped"  # its budget is spent
 INTERRUPTED = "interrupted"  # it was stopped or killed, and can continue
 FAILED = "failed"  # it ended with an error
 DAMAGED = "damaged"  # it cannot be read
-
-SWEEP_FILE = "sweep.csv"  # marks a folder with the runs of a sweep
 
 _COUNTS = ("update", "steps", "episodes")
 _METRICS = ("estimated_return", "mean_return_100", "training_seconds")
@@ -93,9 +93,10 @@ class Record:
         self.training_seconds: float | None = last.get("training_seconds")  # without evaluations
         times = [last.get("wall_seconds"), *(it.total_seconds for it in self.evaluations)]
         self.total_seconds = max((time for time in times if time is not None), default=None)
-        won = [it for it in self.evaluations if it.is_won]
-        # The newest evaluation that won, or else the newest.
-        self.greedy = next(reversed(won or self.evaluations), None)
+        target = self.run.config.until_return if self.run else None
+        reached = [it for it in self.evaluations if _has_reached(it, target)]
+        # The newest evaluation that confirmed the target, or else the newest.
+        self.greedy = next(reversed(reached or self.evaluations), None)
 
     @staticmethod
     def read(path: Path) -> Record:
@@ -105,8 +106,10 @@ class Record:
     @property
     def name(self) -> str:
         """The name of its folder, preceded by the sweep's name if it belongs to a sweep."""
-        parent = self.path.parent
-        return f"{parent.name}/{self.path.name}" if is_sweep(parent) else self.path.name
+        path = self.path
+        with contextlib.suppress(OSError):  # the current folder was removed
+            path = Path(os.path.abspath(path))
+        return f"{path.parent.name}/{path.name}" if is_sweep(path.parent) else path.name
 
     @property
     def config(self) -> Config | None:
@@ -176,13 +179,12 @@ class Record:
 
     @property
     def is_won(self) -> bool:
-        """Whether an evaluation has confirmed its target return."""
-        return self.greedy is not None and self.greedy.is_won
+        """Whether an evaluation has confirmed the target return that the run has now."""
+        return self.run is not None and self.has_reached(self.run.config.until_return)
 
     def has_reached(self, target: float | None) -> bool:
         """Whether an evaluation has confirmed a target return as high as this one."""
-        won = [it.target for it in self.evaluations if it.is_won and it.target is not None]
-        return target is not None and max(won, default=-math.inf) >= target
+        return any(_has_reached(it, target) for it in self.evaluations)
 
     @property
     def is_done(self) -> bool:
@@ -222,6 +224,9 @@ class Record:
             result += f", target {signed(greedy.target)}"
         if greedy.is_won and greedy.total_seconds is not None:
             result += f", after {describe_times(total=greedy.total_seconds)}"
+        won = [it.target for it in self.evaluations if it.is_won and it.target is not None]
+        if won and not self.is_won and not greedy.is_won:
+            result += f"; it has won the target {signed(max(won))} before"
         return result
 
     # ---- files
@@ -251,6 +256,12 @@ class Record:
         }
 
 
+def _has_reached(evaluation: Evaluation, target: float | None) -> bool:
+    """Whether an evaluation has confirmed a target return as high as this one."""
+    won = evaluation.target if evaluation.is_won else None
+    return won is not None and target is not None and won >= target
+
+
 def records(folder: Path) -> list[Record]:
     """The runs in a folder, most recently changed first; none if the folder is missing."""
     return [Record.read(path) for path in list_runs(folder)]
@@ -264,8 +275,10 @@ def list_sweeps(folder: Path) -> list[Path]:
 
 
 def is_sweep(path: Path) -> bool:
-    """Whether a folder holds the runs of a sweep."""
-    return os.path.isfile(path / SWEEP_FILE)  # raises no error for a name that is too long
+    """Whether a folder holds the runs of a sweep; one that is still being made does not count."""
+    # `isfile` raises no error for a name that is too long.
+    has_file = (os.path.isfile(path / name) for name in (SWEEP_FILE, PLAN_FILE))
+    return not is_making(path) and any(has_file)
 
 
 def identify(path: Path) -> FileIdentity | None:

@@ -39,15 +39,10 @@ def read_seeds(words: Iterable[Any]) -> list[int]:
     [0, 1, 2, 7]
     """
     text = ",".join(map(str, words))
-    try:
-        ranges = []
-        for part in text.split(","):
-            first, dash, last = part.partition("-")
-            ranges.append(range(int(first), int(last if dash else first) + 1))
-        if 0 < sum(map(len, ranges)) <= MAX_RUNS:
-            return list(dict.fromkeys(itertools.chain(*ranges)))
-    except (ValueError, OverflowError):
-        pass
+    parts = [re.fullmatch(r" *([0-9]{1,18})(?:-([0-9]{1,18}))? *", it) for it in text.split(",")]
+    ranges = [range(int(it[1]), int(it[2] or it[1]) + 1) for it in parts if it]
+    if all(parts) and all(ranges) and sum(map(len, ranges)) <= MAX_RUNS:
+        return list(dict.fromkeys(itertools.chain(*ranges)))
     allowed = f"numbers such as 0-4 or 0,3,7, at most {MAX_RUNS:,} of them"
     raise ConfigError(f"seeds must be {allowed}, not {text[:MAX_GOT]!r}", options=["seeds"])
 

@@ -1,11 +1,13 @@
 """A sweep, which is a folder of runs, and its results, which are the same wherever they appear.
 
     DIR/
-      sweep.csv     a row for each run, complete at the end; it marks the folder as a sweep
+      sweep.json    the plan: the options of every run
+      sweep.csv     a row for each run, complete at the end
       NAME/         each run's directory
 
-All run directories are made first, so the folder shows what is left to do. The result of a run is
-stored only in its directory; everything else is computed from its `Record`.
+All run directories are made first, so the folder shows what is left to do; one that is lost later
+is made again from the plan. The result of a run is stored only in its directory; everything else is
+computed from its `Record`.
 
 A *setting* is a configuration without its seed; its runs differ only in the seed. Two runs with the
 same seed are bit-identical copies, so only one of them counts.
@@ -15,9 +17,10 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import io
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,32 +28,54 @@ from typing import Any
 import numpy as np
 
 from pixelpong.config import Config
-from pixelpong.errors import MAX_GOT, RunError, on_one_line
+from pixelpong.errors import MAX_GOT, RunError, on_one_line, warn
 from pixelpong.evaluation import bootstrap_interval
 from pixelpong.run.arrays import read_card
-from pixelpong.run.directory import RUNS_FOLDER, RunDirectory, make_folder
-from pixelpong.run.files import write_whole
-from pixelpong.run.names import is_run
-from pixelpong.run.record import SWEEP_FILE, Record, is_sweep, records
+from pixelpong.run.directory import fill_run, restore
+from pixelpong.run.files import sync_folder, write_new, write_whole
+from pixelpong.run.folders import PLAN_FILE, RUNS_FOLDER, SWEEP_FILE, make_folder
+from pixelpong.run.names import is_run, list_runs
+from pixelpong.run.record import Record, is_sweep
 from pixelpong.schema import decode
 from pixelpong.seeding import make_rng
 from pixelpong.sweeps.grid import label_of, name_runs, varied
+from pixelpong.sweeps.plan import read_plan, write_plan
 
-FEWEST = 4  # fewest runs for a 95 % interval; with fewer, it would be meaningless
+FEWEST = 4  # fewest runs for a 95 % interval of their median; see also `lines.MIN_GAMES`
 _COLUMNS = ("state", "problem", "is_done", "is_won", "steps")
 
 
 def create_sweep(path: Path | None, configs: Sequence[Config]) -> Path:
-    """Make a sweep in a new folder, by default ``runs/sweep-NNN``; all `configs` differ."""
-    path = make_folder(path, "sweep", "sweep")
-    for name, config in zip(name_runs(configs), configs, strict=True):
-        RunDirectory.create(path / name, config)
-    write_whole(path / SWEEP_FILE, b"name\n")
-    return path
+    """Make a sweep in a new folder, by default ``runs/sweep-NNN``; all `configs` differ.
+
+    The folder appears once it is complete.
+    """
+    plan = dict(zip(name_runs(configs), configs, strict=True))
+    return make_folder(path, "sweep", functools.partial(_fill, plan=plan), "sweep")
+
+
+def _fill(folder: Path, plan: Mapping[str, Config]) -> None:
+    """Write a new sweep into an empty folder."""
+    write_plan(folder, plan)
+    for name, config in plan.items():
+        (folder / name).mkdir()
+        fill_run(folder / name, config)
+    write_new(folder / SWEEP_FILE, b"name\n")
+    sync_folder(folder)
+
+
+def restore_lost(path: Path) -> None:
+    """Make the runs of a sweep again that are in its plan but lost, and name them in warnings."""
+    for name, config in read_plan(path).items():
+        if not is_run(path / name):
+            restore(path / name, config)
+            warn(f"{path / name} was lost; it is made again from {path / PLAN_FILE}")
 
 
 def find_sweep(word: str | Path) -> Path:
     """The folder of the sweep that `word` names: a path, or a name in ``runs``."""
+    if word == "":  # Path("") is the current folder
+        raise RunError("The name of the sweep is empty.")
     candidates = Path(word), RUNS_FOLDER / word
     for path in candidates:
         if is_sweep(path):
@@ -63,10 +88,15 @@ def find_sweep(word: str | Path) -> Path:
 
 
 def read_sweep(path: Path) -> list[Record]:
-    """The current records of a sweep's runs, sorted so that seed-2 precedes seed-10."""
+    """The current records of a sweep's runs, sorted so that seed-2 precedes seed-10.
+
+    A run that is in the plan but lost is among them, as a damaged one.
+    """
     if not is_sweep(path):
-        raise RunError(f"{path} is not a sweep: it has no {SWEEP_FILE}. Check its name.")
-    runs = sorted(records(path), key=lambda record: (len(record.path.name), record.path.name))
+        what = f"it has no {PLAN_FILE} or {SWEEP_FILE}"
+        raise RunError(f"{path} is not a sweep: {what}. Check its name.")
+    paths = {*(path / name for name in read_plan(path)), *list_runs(path)}
+    runs = [Record.read(run) for run in sorted(paths, key=lambda it: (len(it.name), it.name))]
     if not runs:
         raise RunError(f"All runs of the sweep {path} have been removed. Start a new sweep.")
     return runs
@@ -152,7 +182,7 @@ def make_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
     rows = []
     for record in records:
         options = vars(record.config) if record.config else {}
-        low, high = record.greedy.ci95 if record.greedy else (None, None)
+        low, high = (record.greedy and record.greedy.interval) or (None, None)
         rows.append({
             "name": record.path.name,
             **{name: options.get(name) for name in names},
@@ -178,8 +208,8 @@ def _find_hash(record: Record) -> str:
 
 def seconds_of(record: Record) -> float | None:
     """The total time until a run won, or its total time so far if it has not won."""
-    greedy = record.greedy
-    return greedy.total_seconds if greedy and greedy.is_won else record.total_seconds
+    won = record.greedy if record.is_won else None
+    return won.total_seconds if won else record.total_seconds
 
 
 def _describe(values: Sequence[float | None]) -> dict[str, Any] | None:

@@ -18,10 +18,13 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-# Ray reads these two settings when it is first imported. With the first, a local Ray listens only
-# on the loopback address, as it does by default on desktop systems. With the second, Ray does not
-# print a page of advice for every lost worker, nor for more workers than it expects.
+# Ray reads these settings when it is first imported. With the first, a local Ray listens only on
+# the loopback address, as it does by default on desktop systems. With the second, it does not pack
+# up the current folder for its workers if the command was started by ``uv run``; they have all they
+# need. With the third, it does not print a page of advice for every lost worker, nor for more
+# workers than it expects.
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
 os.environ.setdefault(
     "RAY_DEDUP_LOGS_SKIP_REGEX",
     "died or was killed|will be retried|marked dead|is terminated|processes have been started",
@@ -46,9 +49,6 @@ ROOM_SECONDS = 25.0  # time limit for a free CPU or for a start that does not fa
 SETTLE_SECONDS = 5.0  # time until Ray certainly knows which CPUs of a node are in use
 GROW_SECONDS = 1.0  # time between checks for new nodes
 POLL_SECONDS = 0.1  # time between checks for a requested stop
-
-WHEN_LOST = "the last complete update is saved; continue with 'pixelpong resume RUN'"
-
 
 _Actor = ray.remote(Actor)
 # Tasks are spread, so that many nodes share the memory traffic of the workers.
@@ -114,6 +114,7 @@ class RayEngine(Engine):
         config: Config,
         should_stop: Callable[[], bool] = never,
         combine: Combine | None = None,
+        when_lost: str = "",
     ) -> None:
         """Connect to the cluster; the workers are made when they first play."""
         self._config, self._should_stop = config, should_stop
@@ -126,7 +127,7 @@ class RayEngine(Engine):
         self._failure = ""  # reason for the last loss, while no slot is ready
         self._waits_for, self._waits_since = "", 0.0  # what it waits for while no slot is ready
         self._exit = contextlib.ExitStack()
-        connection = connected(config.ray_address, config.workers, WHEN_LOST)
+        connection = connected(config.ray_address, config.workers, when_lost)
         self._cluster = self._exit.enter_context(connection)
         if config.ray_mode == "tasks":  # each call sends the recipe, which may contain an opponent
             self._recipe = ray.put(self._recipe)
@@ -291,6 +292,7 @@ class RayEngine(Engine):
         advice = "wait for its other jobs, add nodes or lower --workers, then resume"
         if reason == "a start":
             why = self._failure
+            advice = "free memory and CPUs on its nodes or lower --workers, then resume"
         elif reason == "processes":
             requested = number_of(sum(slot.size for slot in self._slots), "CPU")
             why = f"processes for {requested} were requested and are still starting"

@@ -35,12 +35,12 @@ class Node(NamedTuple):
 class Cluster:
     """The connected cluster."""
 
-    def __init__(self, advice: str) -> None:
+    def __init__(self, advice: str = "") -> None:
         """Connect to its head and to Ray on this machine.
 
         `advice` is part of the error if the cluster is lost.
         """
-        self._advice = advice
+        self.advice = advice or "connect to another one"
         context = ray.get_runtime_context()
         self._address, node_id = context.gcs_address, context.get_node_id()
         (node,) = (node for node in ray.nodes() if node["NodeID"] == node_id)
@@ -56,7 +56,7 @@ class Cluster:
         for link in (self._head, self._raylet):
             if link.is_lost():
                 problem = f"The Ray cluster is lost: {link.name} does not answer ({link.reason})"
-                raise WorkerError(f"{problem}; {self._advice}")
+                raise WorkerError(f"{problem}; {self.advice}")
 
     def wait_until_sure(self) -> None:
         """Wait until Ray on this machine answers; raise a `WorkerError` if the cluster is lost.

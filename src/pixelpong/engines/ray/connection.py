@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import shutil
 import signal
 import socket
 import tempfile
@@ -18,16 +17,19 @@ import ray
 
 from pixelpong.engines.address import LOCAL, find_cluster
 from pixelpong.engines.ray.cluster import Cluster
-from pixelpong.errors import WorkerError
+from pixelpong.errors import MAX_GOT, WorkerError, refusing
+from pixelpong.locking import scratch_folder
 from pixelpong.machine import collect_versions, count_cores
 
 STORE_BYTES = 256 * 2**20  # object store of a local Ray; it holds parameters of several updates
-_FOLDER = "pixelpong-ray"
+_FOLDER = "pixelpong.ray"
+# Variables that change what a Ray cluster's jobs run in; a local Ray must not obey them.
+_FOR_OTHERS = "RAY_RUNTIME_ENV_HOOK", "RAY_JOB_CONFIG_JSON_ENV_VAR"
 
 
 @contextlib.contextmanager
 def connected(
-    address: str | None, num_workers: int | None, when_lost: str = "connect to another one"
+    address: str | None, num_workers: int | None, when_lost: str = ""
 ) -> Iterator[Cluster]:
     """Connect to a cluster, or start a local one and end it afterwards.
 
@@ -76,17 +78,12 @@ def _init(address: str, options: dict[str, Any]) -> None:
 def local_folder() -> Iterator[Path]:
     """Make a folder for a local Ray's files; afterwards remove it and earlier leftovers."""
     parent = Path(tempfile.gettempdir())
-    if len(str(parent)) > 20:  # a socket's path may have 107 characters, and Ray adds 70
-        parent = Path("/tmp")
-    for leftover in parent.glob(f"{_FOLDER}-*-*"):
-        pid = leftover.name.split("-")[2]
-        if not Path("/proc", pid).exists():
-            shutil.rmtree(leftover, ignore_errors=True)
-    prefix = f"{_FOLDER}-{os.getpid()}-"
-    with tempfile.TemporaryDirectory(
-        prefix=prefix, dir=parent, ignore_cleanup_errors=True
-    ) as folder:
-        yield Path(folder)
+    if os.name == "posix" and len(str(parent)) > 20:  # a socket's path may have 107 characters
+        parent = Path("/tmp")  # and Ray adds 70
+    with contextlib.ExitStack() as stack:
+        with refusing(f"cannot create a folder in {parent}", WorkerError, "check its free space"):
+            folder = stack.enter_context(scratch_folder(parent, _FOLDER, 0o700))
+        yield folder
 
 
 @contextlib.contextmanager
@@ -114,6 +111,8 @@ def kept_local(folder: Path) -> Iterator[None]:
     }
     before = dict(os.environ)
     os.environ.update(settings)
+    for name in _FOR_OTHERS:
+        os.environ.pop(name, None)
     try:
         yield
     finally:  # variables that Ray has set stay, because its next cluster needs them
@@ -134,6 +133,9 @@ def require_versions(versions: dict[str, str]) -> None:
 
 
 def in_one_line(error: BaseException) -> str:
-    """Ray's message, without its pages of advice."""
+    """The first sentences of Ray's message, without its pages of advice."""
     text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:200]}"
+    if len(text) > MAX_GOT:
+        sentences, _, _ = text[:MAX_GOT].rpartition(". ")
+        text = sentences or f"{text[:MAX_GOT]}…"
+    return f"{type(error).__name__}: {text}"

@@ -6,6 +6,7 @@ If a task's process or node dies, Ray itself starts it again (``max_retries``).
 from __future__ import annotations
 
 import contextlib
+import shlex
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,7 +21,6 @@ from pixelpong.errors import WorkerError
 from pixelpong.machine import collect_versions, count_cores
 
 RETRIES = 3  # retries of a task whose process or node died
-WHEN_LOST = "everything saved is still there; continue with 'pixelpong sweep FOLDER'"
 Resume = Callable[..., object]
 
 
@@ -31,7 +31,7 @@ class NotSharedError(WorkerError):
 @contextlib.contextmanager
 def connected_trainer(resume: Resume, cores: int, address: str | None) -> Iterator[RayTrainer]:
     """Connect to a cluster; raise an error if none of its nodes has enough cores."""
-    with connected(address, max(cores, count_cores()), WHEN_LOST) as cluster:
+    with connected(address, max(cores, count_cores())) as cluster:
         largest = max((node.cpus for node in cluster.nodes()), default=0)
         if largest < cores:
             needs = f"{cores} CPUs on one node, but the largest node has {largest}"
@@ -53,7 +53,9 @@ class RayTrainer:
         return sum(node.cpus // self._cores for node in self._cluster.nodes())
 
     def start(self, run: Path) -> Any:
-        """Start training a run."""
+        """Start training a run of a sweep."""
+        again = f"continue with 'pixelpong sweep {shlex.quote(str(run.parent))}'"
+        self._cluster.advice = f"everything saved is still there; {again}"
         return self._task.remote(collect_versions(), self._resume, run.absolute(), self._cores)
 
     def find_error(self, ref: Any) -> str | None:
