@@ -20,6 +20,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.core import event
 
 from pixelpong.atari.cache import (
     cache_folder,
@@ -28,7 +29,7 @@ from pixelpong.atari.cache import (
     make_folder,
     seal_files,
 )
-from pixelpong.errors import ConfigError
+from pixelpong.errors import ConfigError, note
 
 _PACKAGE = Path(__file__).parents[1]
 # Kernels call functions of these files or use their constants.
@@ -123,6 +124,26 @@ def _drop_damaged(folder: Path) -> None:
 def _list_files(folder: Path) -> list[Path]:
     """The files that numba has written to a folder."""
     return sorted(folder.rglob("*.nb[ci]"))
+
+
+class _Announcement(event.Listener):
+    """Says on a terminal that kernels are being compiled, once per process."""
+
+    def on_start(self, started: event.Event) -> None:
+        """Numba starts to compile a function, which may belong to another program."""
+        if started.data["dispatcher"].py_func.__module__.startswith("pixelpong."):
+            _announce()
+
+    def on_end(self, ended: event.Event) -> None:
+        """Say nothing; numba requires this method."""
+
+
+@functools.cache
+def _announce() -> None:
+    note("Compiling the kernels for this processor, once …")
+
+
+event.register("numba:compile", _Announcement())
 
 
 @contextlib.contextmanager
