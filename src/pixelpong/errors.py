@@ -116,6 +116,13 @@ def warn(message: str) -> None:
         print(f"warning: {on_one_line(message)}", file=sys.stderr, flush=True)
 
 
+def note(line: str) -> None:
+    """Print a line about slow work, if somebody watches; errors of printing are ignored."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # there may be no stderr
+        if sys.stderr.isatty():
+            print(line, file=sys.stderr, flush=True)
+
+
 def did_you_mean(word: object, known: Iterable[str], otherwise: str) -> str:
     """The advice for a word that may be misspelled.
 

@@ -77,6 +77,10 @@ def lower(line: str, folder) -> None:
 OTHERS = (
     "a = 1.5", "a = a / 2", "a = [1, 2]", "a, b = a, 1", "a = a < 1 < 2", "a = a is a",
     "a = unknown", "a = print(a)", "a = helper(m, k=a)", "a: Int = 3", "a = not a", "a **= 2",
+    "a = helper(m, a) if a else 0", "a = 0 if a else 1 + helper(m, a)", "a = 1 // a if a else 0",
+    "a = 0 if a == 0 else 7 % m.byte", "for k in range(5): k += 1", "for k in range(5): k = 1",
+    "for k in range(5):\n        if a:\n            a = k = 2",
+    "for k in range(5):\n        for k in range(2): a = 1",
     "a = m.byte.bit_length()", "for k in TABLE: a = 0", "for k in range(0, 9, a): a = 1",
     "with m: a = 0", "for k in range(3): a = 0\n    else: a = 1",
 )  # fmt: skip

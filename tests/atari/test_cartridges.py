@@ -16,6 +16,7 @@ from pixelpong.atari.roms import read_rom
 from pixelpong.atari.starting import start
 from pixelpong.env.lockstep import STYLES, Lockstep
 from pixelpong.errors import EmulatorError
+from pixelpong.games.console import load_any
 
 # One for each way in which a cartridge shows its ROM. In the second, a start depends on the game
 # before; in the last, the cartridge's own memory is filled at random.
@@ -175,3 +176,13 @@ def test_a_rom_that_cannot_be_used_is_one_line(tmp_path: Path, monkeypatch):
     path.unlink()
     path.write_bytes(rom)
     assert read_rom(facts) == rom
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_pong_as_it_is_compiled_for_the_agent_is_ales(style):
+    """Its own `press` knows fewer actions than ALE, and both take the same ones here."""
+    lockstep = Lockstep(load_any("pong"))
+    lockstep.play(style, 3000, np.random.default_rng(3))
+    found = lockstep.found
+    assert (found.difference, found.picture_difference) == ("", "")
+    assert found.frames == 3000

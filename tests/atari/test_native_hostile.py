@@ -40,7 +40,7 @@ from pixelpong.atari.native import NativeCode, Source
 from pixelpong.env import cartridge, field, native
 from pixelpong.env.field import PONG_MACHINE
 from pixelpong.env.native import NativeConsole, NativeGame, load_game
-from pixelpong.env.rom import ROM_SIZE, read_rom
+from pixelpong.env.rom import read_rom
 from pixelpong.errors import EmulatorError
 
 pytestmark = promise("bounds")
@@ -148,7 +148,7 @@ def test_another_rom_is_one_line(tmp_path, monkeypatch):
     path, rom = tmp_path / "pong.bin", read_rom()
     monkeypatch.setenv("ALE_ROMS_DIR", str(tmp_path))
     flipped = rom[:100] + bytes([rom[100] ^ 1]) + rom[101:]
-    for content in (None, b"", bytes(ROM_SIZE), rom[:-1], rom + b"\0", flipped, "a folder"):
+    for content in (None, b"", bytes(2048), rom[:-1], rom + b"\0", flipped, "a folder"):
         if content == "a folder":
             path.unlink()
             path.mkdir()
@@ -168,7 +168,7 @@ def test_another_rom_is_one_line(tmp_path, monkeypatch):
 def test_the_advice_for_another_rom_installs_the_one_that_was_measured(tmp_path, monkeypatch):
     monkeypatch.delenv("ALE_ROMS_DIR", raising=False)
     monkeypatch.setattr("pixelpong.env.rom.rom_path", lambda: tmp_path / "pong.bin")
-    (tmp_path / "pong.bin").write_bytes(bytes(ROM_SIZE))
+    (tmp_path / "pong.bin").write_bytes(bytes(2048))
     constraints = Path(__file__).parents[2].joinpath("constraints.txt").read_text("utf-8")
     (pin,) = re.findall(r"^ale-py==.*$", constraints, flags=re.M)
     with pytest.raises(EmulatorError, match=f"pip install --no-deps {pin}$"):

@@ -13,6 +13,7 @@ import numba
 import pytest
 
 import pixelpong
+from pixelpong.atari import cache
 from pixelpong.kernels import compiling
 
 KERNEL = """
@@ -23,6 +24,13 @@ from pixelpong.kernels.compiling import compiled
 def scale(x):
     return FACTOR * x
 """
+
+
+def forget() -> None:
+    """Forget what a process remembers about caches, as a new process would."""
+    compiling._hash_of_sources.cache_clear()
+    compiling._drop_damaged.cache_clear()
+    cache._warn_once.cache_clear()
 
 
 @pytest.fixture
@@ -40,13 +48,13 @@ def scale_by(tmp_path, monkeypatch):
     def load(factor: float) -> float:
         (package / "learn/constants.py").write_text(f"FACTOR = {factor}\n")
         sys.modules.pop("constants", None)
-        compiling._hash_of_sources.cache_clear()
+        forget()
         found = runpy.run_path(str(kernel))["scale"](10.0)
         sys.modules.pop("constants", None)
         return found
 
     yield load
-    compiling._hash_of_sources.cache_clear()
+    forget()
 
 
 def test_a_constant_that_was_edited_in_another_file_reaches_the_kernels(scale_by, tmp_path):
@@ -56,6 +64,20 @@ def test_a_constant_that_was_edited_in_another_file_reaches_the_kernels(scale_by
     assert scale_by(2.0) == 20.0
     assert code.stat().st_mtime_ns == written, "it was read, not compiled again"
     assert scale_by(3.0) == 30.0
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        *("InTreeCacheLocator", "UserWideCacheLocator", "IPythonCacheLocator"),
+        *("UserProvidedCacheLocator,InTreeCacheLocator", "NoSuchLocator", "no.such.Locator", ","),
+    ],
+)
+def test_whatever_locators_numba_has_an_edit_is_noticed(scale_by, tmp_path, monkeypatch, classes):
+    monkeypatch.setattr(numba.config, "CACHE_LOCATOR_CLASSES", classes)
+    assert [scale_by(2.0), scale_by(2.0), scale_by(3.0)] == [20.0, 20.0, 30.0]
+    assert len([*tmp_path.rglob("*.nbc")]) == len([*(tmp_path / "cache").rglob("*.nbc")]) == 2
+    assert classes == numba.config.CACHE_LOCATOR_CLASSES
 
 
 def test_what_kernels_import_is_among_the_sources():
@@ -92,12 +114,23 @@ def test_without_numbas_compiler_one_line_says_so_and_no_run_is_made(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_file_that_switches_numbas_compiler_off_is_named(tmp_path):
+    pytest.importorskip("yaml")
+    (tmp_path / ".numba_config.yaml").write_text("disable_jit: 1\n")
+    done = run_in(tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "disable_jit" in done.stderr
+    assert ".numba_config.yaml" in done.stderr
+    assert "NUMBA_DISABLE_JIT" not in done.stderr
+
+
 def test_without_a_home_kernels_are_kept_beside_the_package_or_not_at_all(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
     monkeypatch.setattr(compiling, "cache_folder", lambda: None)
     monkeypatch.setattr(compiling, "_PACKAGE", tmp_path / "package")
     monkeypatch.setattr(compiling, "_hash_of_sources", lambda: "0123")
+    compiling._drop_damaged.cache_clear()
     kernel = KERNEL.replace("from constants import FACTOR", "FACTOR = 2")
     Path("kernel.py").write_text(kernel)
     assert runpy.run_path("kernel.py")["scale"](10.0) == 20.0

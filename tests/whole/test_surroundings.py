@@ -17,6 +17,7 @@ from disks import remount
 from promises import promise
 
 from pixelpong.config.presets import load_preset
+from pixelpong.kernels import compiling
 from pixelpong.loop import train
 from pixelpong.run import directory
 from pixelpong.run.directory import RunDirectory
@@ -121,6 +122,7 @@ def load_kernel(tmp_path, monkeypatch):
 
     def load(cache: Path):
         monkeypatch.setattr(numba.config, "CACHE_DIR", str(cache))
+        compiling._drop_damaged.cache_clear()
         return runpy.run_path(str(file))["double"]
 
     return load

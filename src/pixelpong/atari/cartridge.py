@@ -82,6 +82,8 @@ class Cartridge:
     highest_ohm: int = PADDLE_HIGHEST
     actions: tuple[int, ...] = tuple(range(18))  # those that do something in the game
     legal_actions: tuple[int, ...] = tuple(range(18))
+    # The bytes by which its `press` knows ALE's eighteen actions; they differ if it has its own.
+    codes: tuple[int, ...] = tuple(range(18))
     scoring: Scoring | None = None  # None if the points of the game are not known
     # How a game starts, see `pixelpong.atari.starting`.
     reset_frames: int = 12  # for which RESET is held

@@ -24,10 +24,10 @@ from pixelpong.atari.cache import keep, read_kept
 from pixelpong.atari.disassembly import BankedRom, Spot
 from pixelpong.atari.machine import DRAW_NOTHING, FRAME_DONE
 from pixelpong.atari.native import NativeCode
+from pixelpong.atari.resetting import IDLE_FRAMES, NO_SWITCH, RESET
 
 _GAMES, _FRAMES, _HOLD = 4, 450, 9  # games, frames per game, frames for which inputs are held
-_IDLE_FRAMES, _RESET_FRAMES = 60, 10
-_NO_SWITCH, _RESET = 0x3F, 0x3E
+_RESET_FRAMES = 10
 # A joystick's middle and its eight directions, as four bits each; a bit is 0 while pressed.
 _DIRECTIONS = (15, 14, 13, 11, 7, 10, 6, 9, 5)
 _HIGHEST_OHM = 800_000
@@ -51,11 +51,11 @@ def explore(code: NativeCode, power_on: Callable[[], NDArray[np.void]], size: in
     for _ in range(_GAMES):
         machine: Any = power_on()
         machine["draws"], machine["swcha"] = DRAW_NOTHING, 0xFF
-        goes_on = hold(machine, _NO_SWITCH, _IDLE_FRAMES) and hold(machine, _RESET, _RESET_FRAMES)
+        goes_on = hold(machine, NO_SWITCH, IDLE_FRAMES) and hold(machine, RESET, _RESET_FRAMES)
         for _ in range(_FRAMES // _HOLD):
             if goes_on:  # something unsupported ends the game early
                 _press(machine, rng)
-                goes_on = hold(machine, _NO_SWITCH, _HOLD)
+                goes_on = hold(machine, NO_SWITCH, _HOLD)
     return set(read_seen(code, size))
 
 

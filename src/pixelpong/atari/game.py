@@ -37,13 +37,13 @@ def not_covered(stop: int) -> EmulatorError:
 
 
 class Game:
-    """A compiled cartridge. Its functions hold no lock of Python's.
+    """A compiled cartridge. Its functions release the GIL.
 
     Attributes:
-        address: of ``play_frames`` (`pixelpong.atari.playing`), for other compiled code:
+        address: address of ``play_frames`` (`pixelpong.atari.playing`), for other compiled code:
             ``void play_frames(machine *, const uint8 *actions, int32 count, int32 draws)``.
-        start_address: of ``start_game`` (`pixelpong.atari.resetting`), which plays the start of a
-            game: ``void start_game(machine *)``.
+        start_address: address of ``start_game`` (`pixelpong.atari.resetting`), which plays the
+            start of a game: ``void start_game(machine *)``.
         was_kept: the machine code came from the cache.
     """
 
@@ -54,6 +54,7 @@ class Game:
         folder: Path | None = None,
         *,
         is_plain: bool = False,
+        is_translated: bool = True,
         tell: Callable[[str], None] = lambda line: None,
     ) -> None:
         """Compile a cartridge, or take its code from the cache.
@@ -63,6 +64,8 @@ class Game:
             rom: its content.
             folder: for the code; by default the user's cache folder.
             is_plain: leave its hints out.
+            is_translated: whether to translate its code; interpreting it compiles sooner and plays
+                slower.
             tell: is given a line before something is compiled, which takes seconds.
         """
         self.cartridge, self._rom = cartridge, rom
@@ -70,7 +73,10 @@ class Game:
         self._tell, self.was_kept = tell, True
         self.keep_notes: Callable[[], Any] = lambda: None
         try:
-            self._code = self._compile(is_plain) if cartridge.hints else self._link()
+            if cartridge.hints:
+                self._code = self._compile(is_plain)
+            else:
+                self._code = self._link() if is_translated else self._load_plain()
         except (RuntimeError, OSError) as error:
             advice = "use a machine that numba supports"
             raise EmulatorError(f"LLVM cannot compile the game: {error}; {advice}") from error
@@ -102,7 +108,7 @@ class Game:
         if notes.read():
             found = notes.spots
         else:
-            code = self._load(self._translated(()), _console())
+            code = self._load_plain()
             found = frozenset(explore(code, self.power_on, len(self._rom)))
             notes.write(found)
         entries = sorted(found)
@@ -110,6 +116,10 @@ class Game:
         # The notes are kept when the process ends, if not before.
         self.keep_notes = weakref.finalize(self, notes.keep, code, entries)
         return code
+
+    def _load_plain(self) -> NativeCode:
+        """The cartridge's program without a translation."""
+        return self._load(self._translated(()), _console())
 
     def _translated(self, entries: Iterable[Spot]) -> Source:
         def make_ir() -> str:
@@ -135,9 +145,10 @@ class Game:
         modules = [Path(str(module.__file__)) for module in cartridge.modules]
         return _hash(self._rom, repr((form, facts, hints, rules)), *modules)
 
-    def with_facts(self, **changes: Any) -> Game:
-        """The same program, compiled for a console for which other facts hold."""
-        return Game(replace(self.cartridge, **changes), self._rom, self._folder)
+    def with_facts(self, *, is_translated: bool = True, **changes: Any) -> Game:
+        """Compile the same program for a console for which other facts hold."""
+        facts = replace(self.cartridge, **changes)
+        return Game(facts, self._rom, self._folder, is_translated=is_translated)
 
     def power_on(self) -> NDArray[np.void]:
         """A machine that has just been switched on, [1] of the cartridge's record."""

@@ -23,17 +23,8 @@ from pixelpong.atari.program import (
 )
 from pixelpong.atari.typed import WIDE_BITS
 
-_BUILT_IN = (
-    "wide",
-    "min",
-    "max",
-    "lowest_bit",
-    "rounds_that_meet",
-    "columns",
-    "fill",
-    "copy",
-    "blend",
-)
+_PURE = ("wide", "min", "max", "lowest_bit", "rounds_that_meet", "columns")
+_BUILT_IN = (*_PURE, "fill", "copy", "blend")
 
 ARITHMETIC: dict[type, tuple[str, Callable[[int, int], int]]] = {
     ast.Add: ("add", operator.add),
@@ -98,7 +89,7 @@ class Expressions:
     # Values.
 
     def _to(self, kind: str, value: Value) -> str:
-        """The value as an operand of a type."""
+        """Return the value as an operand of the given type."""
         if value.kind == WIDE and kind not in (WIDE, BOOL, "i128"):
             raise SyntaxError(f"{self._name}: expected an Int, got a Wide")
         if value.kind == kind or (isinstance(value.name, int) and kind != BOOL):
@@ -126,13 +117,32 @@ class Expressions:
                 return self._compare(type(op), self._value(left), self._value(right))
             case ast.BoolOp(op=op, values=values):
                 return self._both(op, [self._to(BOOL, self._value(each)) for each in values])
-            case ast.IfExp(test=test, body=yes, orelse=no):
+            case ast.IfExp(test=test, body=yes, orelse=no) if not self._acts(yes, no):
                 return self._select(self._value(test), self._value(yes), self._value(no))
             case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if (
                 name in _BUILT_IN or name in self._program.signatures
             ):
                 return self._call(name, [self._value(each) for each in args])
         raise self._refuse(node)
+
+    def _acts(self, *nodes: ast.expr) -> bool:
+        """Whether an expression could do something besides its value, or fail: call or divide."""
+        for each in (part for node in nodes for part in ast.walk(node)):
+            match each:
+                case ast.Call(func=ast.Name(id=name)) if name not in _PURE:
+                    return True
+                case ast.BinOp(op=ast.FloorDiv() | ast.Mod(), right=right):
+                    if not isinstance(right, ast.Constant) and not self._is_constant(right):
+                        return True
+        return False
+
+    def _is_constant(self, node: ast.expr) -> bool:
+        return (
+            isinstance(node, ast.Name)
+            and node.id not in self._variables
+            and isinstance(self._program.names.get(node.id), int)
+            and not self._program.constant_outside(node.id)
+        )
 
     def _find(self, name: str) -> Value | None:
         if name in self._variables:

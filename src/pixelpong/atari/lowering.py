@@ -212,8 +212,14 @@ class Lowering(ir.Expressions):
         if len(bounds) == 1:
             bounds.insert(0, constant(0))
         start, stop, step = [*bounds, constant(1)][:3]
-        if not isinstance(step.name, int):
-            raise self._refuse(node.iter)
+        changed = {
+            each.id
+            for statement in node.body
+            for each in ast.walk(statement)
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+        }
+        if not isinstance(step.name, int) or node.target.id in changed:
+            raise self._refuse(node)
         test, body, after = (self._fresh_label() for _ in range(3))
         end = self._to(INT, stop)
         self._set_variable(node.target.id, start)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.atari.cartridge import Cartridge
 from pixelpong.atari.machine import MAX_LINES
 from pixelpong.atari.resetting import IDLE_FRAMES, NO_SWITCH
 
@@ -48,7 +47,7 @@ def start(game: Game, number: int = 0, memory: bytes | None = None) -> NDArray[n
 def load(game: Game) -> bytes:
     """The memory after loading; while loading, ALE plays to detect the television standard."""
     if game.cartridge.max_lines != MAX_LINES:  # at first, ALE takes all cartridges for American
-        game = game.with_facts(max_lines=MAX_LINES)
+        game = game.with_facts(is_translated=False, max_lines=MAX_LINES)
     machine = _switch_on(game, _draw(MEMORY).astype(np.uint8).tobytes(), 1)
     game.idle(machine, NO_SWITCH, IDLE_FRAMES)
     memory: bytes = machine["ram"].tobytes()
@@ -63,12 +62,6 @@ def count_draws(cartridge: Cartridge) -> int:
 def filled_bytes(cartridge: Cartridge) -> int:
     """How many bytes of the cartridge's memory a reset fills, except the first one."""
     return MEMORY if cartridge.has_memory else 0
-
-
-def timers(cartridge: Cartridge, count: int) -> NDArray[np.uint8]:
-    """The numbers with which the timer begins at starts 0 … count − 1 since loading."""
-    places = [_timer_place(cartridge, _LOADS + number) for number in range(count)]
-    return (SHORTEST + _draw(places[-1] + 1)[places] % TIMERS).astype(np.uint8)
 
 
 def reset(game: Game, number: int, memory: bytes) -> NDArray[np.void]:

@@ -18,7 +18,9 @@ It differs from Python: `Int` wraps around at 32 bits; ``//``, ``%`` and shifts 
 operands; an `Int` must not be shifted by 32 or more, nor a `Wide` by 192 or more; a table holds no
 negative numbers. Lines that visibly break these rules are refused. As values, ``and`` and ``or``
 are 0 or 1, and all their operands are computed; as conditions, they stop at the first decisive
-operand. A ``for`` loop's variable must not be used after the loop.
+operand. Both sides of ``a if b else c`` are computed, so a side that calls a function of the
+program, or divides by anything but a constant, is refused. So is an assignment to a ``for`` loop's
+variable inside the loop; after the loop, the variable must not be used.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ def lowest_bit(value: Int | Wide) -> Int:
 
 
 def rounds_that_meet(start: Int, step: Int, mask: Int) -> Wide:
-    """The rounds of a loop in which a byte that increases by `step` has no bit of `mask` set.
+    """The iterations in which a byte, incremented by `step`, has no bit of `mask` set.
 
     Bit k is set if ``(start + step·k) & mask & 0xFF == 0``, for k from 0 to 191. The compiled code
     computes all rounds at once, as one vector. `step` must be a constant.

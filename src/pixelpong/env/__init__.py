@@ -1,1 +1,1 @@
-"""The game, and the parts of a frame that the network sees."""
+"""Pong, what the network sees of it, and the comparison of any cartridge with ALE."""

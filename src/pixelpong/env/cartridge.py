@@ -56,6 +56,9 @@ LEFT_BUTTON, RIGHT_BUTTON = 63, 64  # addresses; not 0 if a button was released 
 # While the ball is in play, the button is not pressed, because that would change the ball.
 SERVE = 8
 
+# Gymnasium's action for each of ALE's eighteen: up and down do nothing.
+CODES = (0, 1, 0, 2, 3, 0, 2, 3, 2, 3, 1, 4, 5, 1, 4, 5, 4, 5)
+
 # For each of Gymnasium's actions: whether the button is pressed, and which way the paddle moves. An
 # action has four bits; values other than 0 to 5 and the three with `SERVE` do nothing.
 _FIRES = make_table(16, 0, {1: 1, 4: 1, 5: 1})

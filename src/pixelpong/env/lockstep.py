@@ -132,7 +132,8 @@ class Lockstep:
         found, machine = self.found, self.machine
         kind = DRAW_PICTURE if draws else DRAW_NOTHING
         reward = self._ale.act(action)
-        self.game.play_frames(machine.ctypes.data, bytes([action]), 1, kind)
+        code = self.game.cartridge.codes[action]
+        self.game.play_frames(machine.ctypes.data, bytes([code]), 1, kind)
         found.frames += 1
         if machine["stop"][0] == FRAME_DONE:
             self._compare(f"frame {found.frames}", with_picture=draws)

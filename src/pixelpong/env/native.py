@@ -33,6 +33,7 @@ PONG = dataclasses.replace(
     hints=cartridge.HINTS,
     constants={"FIRST_OWN_ROW": field.FIELD_TOP},
     record=PONG_MACHINE,
+    codes=cartridge.CODES,
     scoring=None,  # `cartridge.score` is faster
 )
 

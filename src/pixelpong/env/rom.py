@@ -7,8 +7,6 @@ from pathlib import Path
 from pixelpong.atari import roms
 from pixelpong.atari.cartridges import cartridge
 
-ROM_SIZE = 2048  # bytes, the whole cartridge
-
 
 def rom_path() -> Path:
     """The path where the ROM should be; it is not opened."""
@@ -16,5 +14,5 @@ def rom_path() -> Path:
 
 
 def read_rom() -> bytes:
-    """Read the ROM, [ROM_SIZE] bytes."""
+    """Read the ROM, [2048] bytes."""
     return roms.read_rom(cartridge("pong"), rom_path())

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pixelpong.atari.cartridges import cartridge
 from pixelpong.atari.machine import PADDLE_TURN
-from pixelpong.env.cartridge import SERVE
+from pixelpong.env.cartridge import CODES, SERVE
 from pixelpong.envs.inputs import read_actions, read_continuous
 from pixelpong.games.console import PONG
 from pixelpong.items import BUILTIN, DOWN, STAY, UP
@@ -22,8 +22,7 @@ ACTION_SETS = {"six": (0, 1, 2, 3, 4, 5), "three": (STAY, UP, DOWN), "two": (UP,
 # The console's actions for these six: for a single player, and for one of two players.
 SOLO_ACTIONS = (0, 1, 2, 3, 4, 5)
 DUEL_ACTIONS = (SERVE, SERVE, SERVE + 2, SERVE + 3, SERVE + 2, SERVE + 3)
-# The console's eighteen actions, as indices of the six.
-ALL_ACTIONS = (0, 1, 0, 2, 3, 0, 2, 3, 2, 3, 1, 4, 5, 1, 4, 5, 4, 5)
+ALL_ACTIONS = CODES  # the console's eighteen actions, as indices of the six
 
 # The index of an action among all eighteen: [left, neither, right], [down, neither, up], [button].
 _BY_DIRECTION = np.array(

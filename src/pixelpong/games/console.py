@@ -19,6 +19,7 @@ from pixelpong.env.cartridge import SERVE
 from pixelpong.env.duel import MODE
 from pixelpong.env.field import DRAW_FIELD, FIELD_SIZE, PONG_MACHINE
 from pixelpong.env.native import load_game, start_of
+from pixelpong.errors import note
 from pixelpong.items import STAY
 from pixelpong.kernels import NOW, RULES, aligned_zeros
 from pixelpong.kernels.games import Console
@@ -62,7 +63,7 @@ def load_any(name: str) -> Game:
     """Load a game by its cartridge's name, once per process."""
     if name == PONG:
         return load_game()
-    return load_cartridge(name)
+    return load_cartridge(name, note)
 
 
 @functools.cache

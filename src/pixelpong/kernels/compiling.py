@@ -2,7 +2,9 @@
 
 The folder's name contains a hash of all sources that kernels are compiled from. So kernels may call
 parts and use constants of other files: an edit of any of them compiles all kernels again. Numba
-itself notices only changes to a kernel's own file.
+itself notices only changes to a kernel's own file. Numba loads its files unchecked, so their
+checksums are kept beside them (`pixelpong.atari.cache`), and damaged ones are deleted before a
+process loads its first kernel.
 """
 
 from __future__ import annotations
@@ -11,14 +13,23 @@ import contextlib
 import functools
 import hashlib
 import os
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
+from numba.core import event
 
-from pixelpong.atari.cache import cache_folder
-from pixelpong.errors import ConfigError
+from pixelpong.atari.cache import (
+    cache_folder,
+    drop_unsealed,
+    is_trusted,
+    make_folder,
+    seal_files,
+)
+from pixelpong.errors import ConfigError, note
 
 _PACKAGE = Path(__file__).parents[1]
 # Kernels call functions of these files or use their constants.
@@ -26,80 +37,136 @@ _SOURCES = ("kernels", "learn", "env", "atari", "items.py")
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Compile with `numba.njit`, without Python's lock and with numba's cache.
+    """Compile with `numba.njit` on the first call, without the GIL and with numba's cache.
 
-    If no folder is writable, as in some containers or on a full disk, each process compiles the
-    kernels again. Numba unpickles its cache unchecked, so a damaged cache can raise any error; the
-    kernel is then compiled again.
+    If no folder can be used, as in some containers or on a full disk, each process compiles the
+    kernels again.
 
     Raises:
         ConfigError: numba's compiler is switched off.
     """
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # by debuggers, for coverage
-        raise ConfigError("NUMBA_DISABLE_JIT is set, but pixelpong needs the compiler. Unset it.")
+        where = "NUMBA_DISABLE_JIT is set"
+        if "NUMBA_DISABLE_JIT" not in os.environ:  # which would override the file
+            where = "disable_jit is set in numba's configuration, such as .numba_config.yaml"
+        raise ConfigError(f"{where}, but pixelpong needs the compiler. Unset it.")
 
     def compile_it(function: Callable[..., Any]) -> Callable[..., Any]:
-        with _caching_in(folder := _find_folder()):
-            kernel = numba.njit(function, cache=folder is not None, nogil=True, **options)
+        kernel: Any = None
+        folder: Path | None = None
+        num_known = 0  # signatures that were loaded, or compiled and sealed
 
         @functools.wraps(function)
         def call(*args: Any) -> Any:
+            nonlocal kernel, folder, num_known
+            if kernel is None:
+                with _opening:
+                    folder = _find_folder()
+                    kernel = _decorate(function, folder, options)
             try:
                 return kernel(*args)
             except Exception as error:
                 is_compiled = tuple(map(numba.typeof, args)) in kernel.signatures
-                if is_compiled and not isinstance(error, OSError):
-                    raise  # the kernel was loaded, so the cache is not the cause
-            with contextlib.suppress(OSError):  # from writing the cache, after compiling
-                if not is_compiled:
-                    _empty(kernel)
+                if is_compiled and not isinstance(error, OSError):  # from writing the cache
+                    raise
+                if not is_compiled:  # perhaps the cache is to blame
+                    kernel, folder = _decorate(function, None, options), None
                 return kernel(*args)
-            return kernel(*args)
+            finally:
+                if (count := len(kernel.signatures)) != num_known:
+                    if folder is not None and kernel.stats.cache_misses:
+                        seal_files(folder, _list_files(folder))
+                    num_known = count
 
         return call
 
     return compile_it
 
 
+# Held by one thread at a time, because numba's settings belong to the process.
+_opening = threading.Lock()
+
+
+def _decorate(function: Callable[..., Any], folder: Path | None, options: dict[str, Any]) -> Any:
+    """Make numba's kernel, with its cache in a folder."""
+    if folder is not None:
+        # Without a locator, numba cannot use the folder; others write beside the sources.
+        with _caching_in(folder), contextlib.suppress(RuntimeError):
+            return numba.njit(function, cache=True, nogil=True, **options)
+    return numba.njit(function, nogil=True, **options)
+
+
 def _find_folder() -> Path | None:
-    """A writable folder for the compiled code of these sources; None if there is none.
+    """A writable folder for the compiled code of these sources, with only whole files in it.
 
     It is inside the folder that the user gave to numba, or else in our cache folder or next to
-    the package.
+    the package. None if no folder is writable and trusted.
     """
     given = numba.config.CACHE_DIR  # type: ignore[attr-defined]
-    parents = [Path(given)] if given else [cache_folder(), _PACKAGE / "__pycache__"]
-    for parent in parents:
-        if parent is None:
+    for parent in (given and Path(given), cache_folder(), _PACKAGE / "__pycache__"):
+        if not parent or not is_trusted(parent):
             continue
-        folder = parent / f"kernels-{_hash_of_sources()}"
+        folder: Path = parent / f"kernels-{_hash_of_sources()}"
         with contextlib.suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-            if os.access(folder, os.W_OK):
+            make_folder(folder)
+            if os.access(folder, os.W_OK) and is_trusted(folder):
+                _drop_damaged(folder)
                 return folder
     return None
 
 
+@functools.cache
+def _drop_damaged(folder: Path) -> None:
+    """Delete damaged files, once per process; all its kernels are then compiled or intact."""
+    drop_unsealed(folder, _list_files(folder))
+
+
+def _list_files(folder: Path) -> list[Path]:
+    """The files that numba has written to a folder."""
+    return sorted(folder.rglob("*.nb[ci]"))
+
+
+class _Announcement(event.Listener):
+    """Says on a terminal that kernels are being compiled, once per process."""
+
+    def on_start(self, started: event.Event) -> None:
+        """Numba starts to compile a function, which may belong to another program."""
+        if started.data["dispatcher"].py_func.__module__.startswith("pixelpong."):
+            _announce()
+
+    def on_end(self, ended: event.Event) -> None:
+        """Say nothing; numba requires this method."""
+
+
+@functools.cache
+def _announce() -> None:
+    note("Compiling the kernels for this processor, once …")
+
+
+event.register("numba:compile", _Announcement())
+
+
 @contextlib.contextmanager
-def _caching_in(folder: Path | None) -> Iterator[None]:
-    """Context manager that has numba cache the functions decorated inside it in a folder."""
-    before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
-    numba.config.CACHE_DIR = str(folder or "")  # type: ignore[attr-defined]
+def _caching_in(folder: Path) -> Iterator[None]:
+    """Context manager that has numba cache the functions decorated inside it in a folder.
+
+    That takes two settings: users can also choose the classes that find a folder.
+    """
+    ours = {"CACHE_DIR": str(folder), "CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator"}
+    before = {name: getattr(numba.config, name) for name in ours}
+    for name, value in ours.items():
+        setattr(numba.config, name, value)
     try:
         yield
     finally:
-        numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
-
-
-def _empty(kernel: Any) -> None:
-    """Delete the cached code of a kernel and of the other kernels in its file."""
-    for path in Path(str(kernel.stats.cache_path)).glob("*.nb[ci]"):
-        path.unlink(missing_ok=True)
+        for name, value in before.items():
+            setattr(numba.config, name, value)
 
 
 @functools.cache
 def _hash_of_sources() -> str:
-    digest = hashlib.sha256()
+    """Hash what compiled code depends on besides the processor, which numba's index names."""
+    digest = hashlib.sha256(f"{numba.__version__} {np.__version__}".encode())
     for name in _SOURCES:
         source = _PACKAGE / name
         for path in [source] if source.is_file() else sorted(source.glob("*.py")):

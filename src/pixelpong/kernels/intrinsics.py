@@ -1,7 +1,7 @@
 """Processor instructions that numba lacks.
 
-Kernels in other files call these. Numba's cache would not notice a change here, so the meaning of
-a name never changes; anything new gets a new name.
+Kernels in other files call these. An edit here compiles all kernels again, because the name of the
+cache's folder is a hash of this file, too (`pixelpong.kernels.compiling`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _intrinsic: Any = intrinsic
 
 @_intrinsic
 def lowest_bit(typing_context: Any, bits: Any) -> Any:
-    """The index of the lowest set bit of a uint64; `bits` must not be 0."""
+    """Return the index of the lowest set bit of a uint64; `bits` must not be 0."""
 
     def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
@@ -29,7 +29,7 @@ def lowest_bit(typing_context: Any, bits: Any) -> Any:
 
 @_intrinsic
 def reverse(typing_context: Any, bits: Any) -> Any:
-    """A uint64 with its bits in reverse order."""
+    """Reverse the order of a uint64's bits."""
 
     def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         return builder.bitreverse(args[0])
@@ -84,7 +84,10 @@ def set_turn(typing_context, machine, turn):  # type: ignore[no-untyped-def]
 
 @_intrinsic
 def call_start_game(typing_context, address, machine):  # type: ignore[no-untyped-def]
-    """Call ``start_game``, or only read its results if its address is 0; as `call_play_frames`."""
+    """Call ``start_game``, or only read its results if its address is 0.
+
+    Returns what `call_play_frames` returns.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = ir.IntType(8).as_pointer()
@@ -100,7 +103,7 @@ def call_start_game(typing_context, address, machine):  # type: ignore[no-untype
 
 
 def _read_results(context: Any, builder: Any, signature: Any, machine: Any) -> Any:
-    """The fields of a machine with the results of its last frames."""
+    """Read the results of a machine's last frames."""
     number, results = ir.IntType(32), []
     for offset, bits in _RESULTS:
         place = builder.gep(machine, [ir.Constant(number, offset)])

@@ -139,7 +139,7 @@ def _see_atari(game, i, num_pictures, which, atari):  # type: ignore[no-untyped-
         atari.stacks[i] = 0
     stack = atari.stacks[i, game.newest]
     if num_pictures == 0:  # the game ended before a picture was taken
-        stack[:] = atari.stacks[i, before]
+        copy(atari.stacks[i, before], stack)
         return
     second = which if num_pictures == 2 else 0
     for c in range(len(atari.colours)):
