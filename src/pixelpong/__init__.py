@@ -99,6 +99,8 @@ __all__ = sorted(_HOMES)
 
 def __getattr__(name: str) -> object:
     """Load a public name when it is first used, and keep it."""
+    if name == "envs":  # the environments' own package, as an attribute before it is imported
+        return importlib.import_module(f"{__name__}.envs")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -119,6 +119,12 @@ class Cartridge:
         """The bytes at the start of its record that the future depends on: a snapshot."""
         return KEPT_SIZE if self.has_past else STATE_SIZE
 
+    @property
+    def counted_frames(self) -> int:
+        """The frames of a start that ALE counts, except those in which a game is chosen."""
+        pressed = (SWITCH_ACTIONS.get(action) for action, _ in self.start_actions)
+        return self.coin_frames + sum(switches == SELECT for switches in pressed)
+
     def banked(self, content: bytes) -> BankedRom:
         """Its ROM with its banks."""
         return BankedRom(content, _SCHEMES[self.scheme[:2]], self.has_memory)
@@ -165,11 +171,10 @@ class Cartridge:
             ),
         ]
         steps = [step for step in steps if step[2]]
-        presses = sum(switches == SELECT for _, switches, _ in steps)
         found = {
             "STEPS": tuple(steps),
             "NUM_STEPS": len(steps),
-            "COUNTED_FRAMES": self.coin_frames + presses,
+            "COUNTED_FRAMES": self.counted_frames,
         }
         if select := self.select:
             found |= {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from importlib import resources
 from typing import Any
 
@@ -50,7 +51,8 @@ def cartridge(name: str) -> Cartridge:
     """The facts about a cartridge with a name of ale-py's, such as ``"space_invaders"``."""
     line = dict(facts().get(name, ()))
     if not line:
-        advice = did_you_mean(name, facts(), 'use a name of ale-py\'s, such as "space_invaders"')
+        near = {_squeeze(known): known for known in facts()}.get(_squeeze(name), name)
+        advice = did_you_mean(near, facts(), 'use a name of ale-py\'s, such as "space_invaders"')
         raise EmulatorError(unknown("game", name, advice))
     if reason := line.get("not_covered"):
         raise EmulatorError(f"{name} cannot be played exactly: {reason}; choose another game.")
@@ -66,6 +68,16 @@ def cartridge(name: str) -> Cartridge:
     if scoring := line.get("scoring"):
         line["scoring"] = _read_scoring(dict(scoring))
     return Cartridge(name, **line)
+
+
+def _squeeze(name: str) -> str:
+    """The letters that a name has in common with the names of a game in Gymnasium.
+
+    >>> _squeeze("ms_pacman"), _squeeze("ALE/MsPacman-v5"), _squeeze("MsPacmanNoFrameskip-v4")
+    ('mspacman', 'mspacman', 'mspacman')
+    """
+    bare = re.sub(r".*/|(-ram)?(NoFrameskip|Deterministic)?-v\d+$", "", name)
+    return re.sub(r"[\W_]", "", bare).lower()
 
 
 def _read_scoring(facts: dict[str, Any]) -> Scoring:

@@ -11,13 +11,16 @@ program that was written for ale-py, `AtariVectorEnv` here has the arguments of 
 from typing import Any
 
 from pixelpong.envs.gym import ID as ID  # which registers the environments
+from pixelpong.envs.maker import Maker
 from pixelpong.envs.single import SingleEnv
 from pixelpong.envs.two import TwoPlayerEnv
 from pixelpong.envs.vector import VectorEnv
 
+_ATARI_VECTOR_ENV = Maker("envs.AtariVectorEnv", {"games": None})
 make_env, make_vec, make_two = SingleEnv, VectorEnv, TwoPlayerEnv
 
 
 def AtariVectorEnv(game: str, num_envs: int, **options: Any) -> VectorEnv:  # noqa: N802
     """The same as `pixelpong.make_vec`, with the arguments of ale-py's class of this name."""
-    return VectorEnv(num_envs, game=game, **options)
+    options = _ATARI_VECTOR_ENV.complete(options)
+    return VectorEnv(num_envs, game=game, _maker=_ATARI_VECTOR_ENV, **options)

@@ -44,7 +44,7 @@ class ActionReader:
         games = options.games or (options.game,)
         self.tables = np.array([_find_moves(options, game) for game in games])
         self.count = self.tables.shape[1]
-        self._is_continuous, self._is_pong = options.continuous, options.game == PONG
+        self._is_continuous, self._is_pong = options.continuous, {*games} == {PONG}
         self._threshold = options.continuous_action_threshold
 
     def read(self, actions: Any, shape: Any, rows: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
@@ -76,6 +76,15 @@ def _find_moves(options: EnvOptions, game: str) -> NDArray[np.int64]:
         return np.array([numbers[k] for k in chosen])
     facts = cartridge(game)
     return np.array(facts.legal_actions if options.has_all_actions else facts.actions)
+
+
+def find_numbers(options: EnvOptions, game: str) -> tuple[int, ...]:
+    """The action among the console's eighteen, in Gymnasium's order, for each index."""
+    facts = cartridge(game)
+    if options.has_all_actions:
+        return facts.legal_actions
+    chosen = ACTION_SETS[options.actions] if options.actions else range(len(facts.actions))
+    return tuple(facts.actions[k] for k in chosen)
 
 
 def find_direction(actions: NDArray[Any], threshold: float) -> NDArray[np.int64]:

@@ -27,6 +27,12 @@ ACTION_NAMES = (
     "UPFIRE", "RIGHTFIRE", "LEFTFIRE", "DOWNFIRE", "UPRIGHTFIRE", "UPLEFTFIRE", "DOWNRIGHTFIRE",
     "DOWNLEFTFIRE",
 )  # fmt: skip
+# By the same number, the keys that ale-py has for it.
+KEYS = (
+    ("e",), (" ",), ("w",), ("d",), ("a",), ("s",), ("w", "d"), ("w", "a"), ("s", "d"), ("s", "a"),
+    ("w", " "), ("d", " "), ("a", " "), ("s", " "), ("w", "d", " "), ("w", "a", " "),
+    ("s", "d", " "), ("s", "a", " "),
+)  # fmt: skip
 Buffer = NDArray[np.uint8] | None  # to be written to; without one, a method returns a new array
 
 
@@ -95,7 +101,10 @@ class Ale:
     def _picture(self) -> NDArray[np.uint8]:
         frames = self._envs._games.frames
         if not len(frames):
-            raise ConfigError("ale has pictures only for the observation 'frame'; choose that one.")
+            raise ConfigError(
+                "ale has pictures only for the observation 'frame' or with "
+                "render_mode='rgb_array'; choose one of the two."
+            )
         return frames[0]
 
 

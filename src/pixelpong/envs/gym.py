@@ -36,10 +36,10 @@ def make_theirs(game: str = "pong", **options: Any) -> gymnasium.Env[NDArray[Any
 
 def make_many(num_envs: int = 1, observation: Any = "frame", **options: Any) -> VectorEnv:
     """Make the games of `pixelpong.make_env`, with its options, as one environment."""
-    from pixelpong.envs.single import vector_options
+    from pixelpong.envs.single import OF_ID, vector_options
     from pixelpong.envs.vector import VectorEnv
 
-    return VectorEnv(num_envs, observation, **vector_options(**options))
+    return VectorEnv(num_envs, observation, **vector_options(OF_ID, **options))
 
 
 ID = id_of("pong")

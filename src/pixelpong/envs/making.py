@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pixelpong import kernels
 from pixelpong.atari.cartridges import cartridge
 from pixelpong.atari.machine import WIDTH
+from pixelpong.atari.palette import PALETTES
 from pixelpong.env.duel import MODE
 from pixelpong.env.field import FIELD_SIZE
 from pixelpong.envs.options import EnvOptions
@@ -67,6 +68,7 @@ def make_rules(options: EnvOptions, game: str, moves: NDArray[np.int64]) -> Rule
         is_continuous=options.continuous,
         tosses_coins=is_ale and sticky > 0,
         wastes_coins=options.coins_name == "ale_env",
+        counts_start=options.coins_name != "ale",  # AtariVectorEnv does not count them
         ends_at_lost_life=options.episodic_life,
         tells_lost_life=options.life_loss_info,
         clips_rewards=options.reward_clipping,
@@ -88,3 +90,11 @@ def make_view(options: EnvOptions) -> View:
         takes_two=options.observation == "atari" and options.maxpool,
         rows=rows,
     )
+
+
+def paint(game: str, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The frame of a game, [rows, 160], in colour; black below the rows that the game has."""
+    facts = cartridge(game)
+    picture = PALETTES[facts.palette][frame]
+    picture[facts.rows :] = 0
+    return picture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_type_hints
 
@@ -15,7 +16,8 @@ from pixelpong.atari.machine import MOST_ROWS, WIDTH
 from pixelpong.config import Option
 from pixelpong.config.protocols import FrameLimit, FrameSkip
 from pixelpong.envs.errors import EnvError
-from pixelpong.errors import ConfigError, did_you_mean, must_be, unknown
+from pixelpong.envs.maker import Maker
+from pixelpong.errors import ConfigError, must_be
 from pixelpong.games.console import PONG
 from pixelpong.games.pictures import check_size
 from pixelpong.items import BUILTIN
@@ -98,29 +100,28 @@ _FREE = (
 )  # fmt: skip
 
 
-def check_options(options: dict[str, Any], maker: str) -> EnvOptions:
-    """Refuse options that are out of range, or have no effect with the others.
-
-    `maker` is the name of the called function.
-    """
+def check_options(options: dict[str, Any], maker: Maker) -> EnvOptions:
+    """Refuse options that are out of range, or have no effect with the others."""
     types = get_type_hints(EnvOptions, include_extras=True)
     del types["games"]
     games = _read_games(options["games"], maker)
-    alone = {name: _check(name, types[name], options[name], maker) for name in types}
+    alone = {name: check_option(name, types[name], options[name], maker) for name in types}
     if games:
         alone["num_envs"] = _count(games, alone)
     checked = EnvOptions(**alone, games=games)
     for game in dict.fromkeys(checked.all_games):
-        _check_game(checked, game)
+        _check_game(checked, game, maker)
     _check_together(checked)
     if checked.has_all_actions and checked.actions not in (None, "six"):
         name = "continuous" if checked.continuous else "full_action_space"
-        raise EnvError(f"{name} has all actions. Leave out one of the two options.")
+        raise EnvError(f"{name} has all actions; {maker.leave_out(name, 'actions')}.")
     if checked.continuous and checked.opponent != BUILTIN:
-        raise EnvError("continuous is for a game without an opponent. Leave out one of the two.")
+        what = "Continuous actions are for a game without an opponent"
+        raise EnvError(f"{what}; {maker.leave_out('continuous', 'opponent')}.")
     if checked.continuous_action_threshold != 0.5 and not checked.continuous:
         what = "continuous_action_threshold changes only continuous actions"
-        raise EnvError(f"{what}; leave it out, or choose continuous=True.")
+        other = ", or choose continuous=True" if checked.opponent == BUILTIN else ""
+        raise EnvError(f"{what}; leave it out{other}.")
     if checked.observation != "atari":
         for name, default in _OF_ATARI.items():
             if getattr(checked, name) != default:
@@ -128,31 +129,39 @@ def check_options(options: dict[str, Any], maker: str) -> EnvOptions:
                 raise EnvError(f"{what}, not {checked.observation!r}; leave it out.")
     fewest, most = checked.frameskip, checked.max_frameskip
     if most is not None and most < fewest:
-        raise EnvError(must_be("max_frameskip", f"at least frameskip, {fewest}", most))
+        allowed = f"at least {maker.spell('frameskip')}, {fewest}"
+        raise EnvError(must_be(maker.spell("max_frameskip"), allowed, most))
     if checked.batch_size > checked.num_envs:
         allowed = f"at most num_envs, {checked.num_envs}"
         raise EnvError(must_be("batch_size", allowed, checked.batch_size))
     if checked.coins in ("ale", "ale_env") and (most is not None or checked.opponent != BUILTIN):
-        other = "max_frameskip" if most is not None else "opponent"
-        raise EnvError(f"ale-py has nothing like {other}; with it, leave out coins.")
+        name = "max_frameskip" if most is not None else "opponent"
+        what = "a range of frames to a step" if most is not None else "an opponent"
+        raise EnvError(f"ale-py's coins are not for {what}; {maker.leave_out('coins', name)}.")
     return checked
 
 
-def _check(name: str, type_: Any, value: Any, maker: str) -> Any:
+def check_option(name: str, type_: Any, value: Any, maker: Maker) -> Any:
     """Check the value of an option alone."""
-    value = getattr(value, "value", value)  # of an enum
+    value, word = getattr(value, "value", value), maker.spell(name)  # of an enum, its value
     if name == "frameskip" and not isinstance(value, int | np.integer):  # 4.0 is refused, as theirs
-        raise EnvError(f"{maker}: {must_be(name, 'a whole number', repr(value))}")
+        advice = "for a range, give max_frameskip as well" if np.ndim(value) else ""
+        raise EnvError(f"{maker.name}: {must_be(word, 'a whole number', repr(value), advice)}")
     try:
-        return Option(name, type_, None).check(value, maker)
+        return Option(word, type_, None).check(value, maker.name)
     except ConfigError as error:
         raise EnvError(str(error)) from error
 
 
-def _read_games(games: Any, maker: str) -> tuple[str, ...]:
-    if isinstance(games, str) or not all(isinstance(game, str) for game in games):
-        raise EnvError(f"{maker}: {must_be('games', 'a list of names', repr(games))}")
-    return tuple(games)
+def _read_games(games: Any, maker: Maker) -> tuple[str, ...]:
+    """The names in `games`, none if it was not given."""
+    if games is None:
+        return ()
+    if not isinstance(games, str) and isinstance(games, Iterable):
+        names = tuple(games)
+        if names and all(isinstance(name, str) for name in names):
+            return names
+    raise EnvError(f"{maker.name}: {must_be('games', 'a list of names', repr(games))}")
 
 
 def _count(games: tuple[str, ...], options: dict[str, Any]) -> int:
@@ -179,7 +188,7 @@ def _check_together(options: EnvOptions) -> None:
         raise EnvError(f"{what}; choose the observation 'atari'.")
 
 
-def _check_game(options: EnvOptions, game: str) -> None:
+def _check_game(options: EnvOptions, game: str, maker: Maker) -> None:
     """Refuse a game that cannot be played, and what belongs to Pong alone in another game."""
     facts = cartridge(game)  # raises an EmulatorError if there is no such game
     if facts.scoring is None:
@@ -194,11 +203,8 @@ def _check_game(options: EnvOptions, game: str) -> None:
         raise EnvError(str(error)) from error
     if options.continuous and len(facts.legal_actions) < 18:
         raise EnvError(f"{game} has no continuous actions; leave out continuous.")
-    if facts.coin_frames and facts.start_actions and options.repeat_action_probability > 0:
-        raise EnvError(
-            f"In {game}, sticky frames would already change the menu before a game, which "
-            "is not covered; leave out repeat_action_probability."
-        )
+    if facts.coin_frames:
+        _check_played_start(options, game, maker)
     if game == PONG:
         return
     of_pong = {"opponent": BUILTIN, "actions": None}
@@ -212,18 +218,18 @@ def _check_game(options: EnvOptions, game: str) -> None:
         )
 
 
-def add_own(given: dict[str, Any], own: dict[str, Any], maker: str) -> dict[str, Any]:
-    """Add a maker's own options to the given ones, which must not have them."""
-    for name in own.keys() & given.keys():
-        raise EnvError(f"{maker} itself sets {name}. Leave it out.")
-    return given | own
-
-
-def unknown_option(name: str, maker: str) -> EnvError:
-    """Make the error for an option that does not exist."""
-    names = get_type_hints(EnvOptions)
-    advice = did_you_mean(name, names, "see help(pixelpong.make_vec)")
-    return EnvError(f"{maker}: {unknown('option', name, advice)}")
+def _check_played_start(options: EnvOptions, game: str, maker: Maker) -> None:
+    """Refuse what would change the start of a game in which ALE plays frames like a step's."""
+    facts = cartridge(game)
+    if facts.start_actions and options.repeat_action_probability > 0:
+        raise EnvError(
+            f"In {game}, sticky frames would already change the menu before a game, which "
+            f"is not covered; give {maker.spell('repeat_action_probability')}=0.0."
+        )
+    limit, least = options.max_num_frames_per_episode, facts.counted_frames
+    if limit < least and options.coins_name != "ale":  # AtariVectorEnv counts from the start on
+        allowed = f"at least {least} in {game}, which plays so many frames before a game"
+        raise EnvError(must_be(maker.spell("max_num_frames_per_episode"), allowed, limit))
 
 
 def hash_rules(options: EnvOptions, opponent: bytes) -> bytes:

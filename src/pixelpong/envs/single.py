@@ -1,7 +1,8 @@
 """One game as a Gymnasium environment, Pong by default: the game of training and evaluation.
 
-With ``coins="ale"``, or without sticky frames, it is ale-py's own environment, byte for byte. Other
-people's wrappers find what they ask of that one: `Ale`, the names of actions, the frame skip.
+With ``coins="ale"``, or without sticky frames, it is ale-py's own environment, byte for byte,
+cut off at the same frame. Other people's wrappers find what they ask of that one: `Ale`, the names
+of actions, the frame skip.
 
 By default, the k-th episode after ``reset(seed=S)`` has the sticky frames of the k-th episode of
 ``pixelpong.evaluate(..., seed=S)``, so you can compare an agent's results game by game.
@@ -9,6 +10,7 @@ By default, the k-th episode after ``reset(seed=S)`` has the sticky frames of th
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import gymnasium
@@ -16,16 +18,15 @@ import numpy as np
 from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
-from pixelpong.atari.cartridges import cartridge
-from pixelpong.config import Config
-from pixelpong.config.protocols import FrameLimit, FrameSkip, Name, Protocol
-from pixelpong.envs.actions import ACTION_SETS
-from pixelpong.envs.ale import ACTION_NAMES, Ale
+from pixelpong.config.protocols import FrameLimit, FrameSkip, Name, Protocol, find_protocol
+from pixelpong.envs.actions import find_numbers
+from pixelpong.envs.ale import ACTION_NAMES, KEYS, Ale
 from pixelpong.envs.errors import EnvError
 from pixelpong.envs.inputs import read_seed, split_seed
-from pixelpong.envs.options import CoinsName, add_own
+from pixelpong.envs.maker import Maker
+from pixelpong.envs.options import CoinsName, check_option
 from pixelpong.envs.vector import Actions, Observation, VectorEnv
-from pixelpong.errors import ConfigError, must_be
+from pixelpong.errors import ConfigError, must_be, unknown
 from pixelpong.games.console import PONG
 from pixelpong.items import BUILTIN
 from pixelpong.schema import Share
@@ -33,54 +34,78 @@ from pixelpong.schema import Share
 Step = tuple[NDArray[Any], float, bool, bool, dict[str, Any]]
 
 DEFAULT: Name = "ALE/Pong-v5"
-# What ale-py calls the options of a protocol.
-_THEIR_NAMES = {
-    "frameskip": "frame_skip", "repeat_action_probability": "sticky",
-    "max_num_frames_per_episode": "max_frames",
+# Our words for options of `make_vec`, which ale-py and `make_vec` call otherwise.
+_OUR_WORDS = {
+    "frame_skip": "frameskip", "sticky": "repeat_action_probability",
+    "max_frames": "max_num_frames_per_episode",
 }  # fmt: skip
+_ONE_GAME = {"num_envs": 1, "games": None, "batch_size": 0, "autoreset_mode": "Disabled"}
+MAKE_ENV = Maker(
+    "make_env",
+    _ONE_GAME | {"num_threads": 1, "thread_affinity_offset": -1},
+    ("environment", *_OUR_WORDS),
+    {theirs: ours for ours, theirs in _OUR_WORDS.items()},
+)
+# An id names one game. Gymnasium's make_vec makes many of it.
+OF_ID = Maker("gymnasium.make_vec", {"games": None}, MAKE_ENV.others, MAKE_ENV.words)
+# Names of ale-py's that are not a protocol's, by the way to say the same.
+_SYNONYMS = {
+    "Pong-v4": "'Pong-v0' with sticky=0.0",
+    "PongNoFrameskip-v0": "'PongNoFrameskip-v4' with sticky=0.25",
+    "PongDeterministic-v0": "'ALE/Pong-v5'",
+}
 
 
-def vector_options(**options: Any) -> dict[str, Any]:
-    """The options of `pixelpong.make_vec` for those of `pixelpong.make_env`."""
-    return _read_options(options)[1]
+def vector_options(maker: Maker, **options: Any) -> dict[str, Any]:
+    """The options of `VectorEnv` for those of `pixelpong.make_env`."""
+    return _read_options(options, maker)[1]
 
 
-def _read_options(options: dict[str, Any]) -> tuple[Protocol, dict[str, Any]]:
+def _read_options(options: dict[str, Any], maker: Maker) -> tuple[Protocol, dict[str, Any]]:
     """The protocol of an environment with these options, and those of the same games at once."""
-    rules = {name: options.pop(name, None) for name in ("frame_skip", "sticky", "max_frames")}
-    for name in _THEIR_NAMES.keys() & options.keys():
-        if rules[_THEIR_NAMES[name]] is not None:
-            raise EnvError(f"{name} is {_THEIR_NAMES[name]}; leave out one of the two.")
-        rules[_THEIR_NAMES[name]] = options.pop(name)
-    rules["environment"] = options.pop("environment", DEFAULT)
-    try:
-        protocol = Config().updated(rules, "make_env").protocol
-    except ConfigError as error:
-        raise EnvError(str(error)) from error
+    rules = (*_OUR_WORDS, *_OUR_WORDS.values(), "max_frameskip")  # None: as the protocol says
+    options = {name: it for name, it in options.items() if it is not None or name not in rules}
+    options = maker.complete(options)
+    words = {}
+    for ours, theirs in _OUR_WORDS.items():
+        if {ours, theirs} <= options.keys():
+            raise EnvError(f"{theirs} is {ours}; leave out one of the two.")
+        if theirs in options:
+            words[theirs] = theirs
+        elif ours in options:
+            options[theirs] = options.pop(ours)
+    protocol = find_protocol(_read_name(options.pop("environment", DEFAULT), maker))
     low, high = protocol.frame_skips
-    is_like_ale = options.get("game", PONG) != PONG and low == high
+    if "max_frameskip" not in options and "frameskip" not in options and low < high:
+        options["max_frameskip"], words["max_frameskip"] = high, "environment"
+    is_like_ale = options.get("game", PONG) != PONG and "max_frameskip" not in options
     coins = options.pop("coins", None) or ("ale" if is_like_ale else "pixelpong")
-    return protocol, {
-        "noop_max": 0, "use_fire_reset": False, "reward_clipping": False,
-        "frameskip": low, "max_frameskip": None if low == high else high,
+    options = {
+        "noop_max": 0, "use_fire_reset": False, "reward_clipping": False, "frameskip": low,
         "repeat_action_probability": protocol.sticky,
         "max_num_frames_per_episode": protocol.max_frames,
         "coins": "ale_env" if coins == "ale" else coins,
     } | options  # fmt: skip
+    return protocol, options | {"_maker": maker.spelling(words)}
 
 
-class _OneGame(VectorEnv):
-    maker = "make_env"
+def _read_name(name: Any, maker: Maker) -> Name:
+    """Check the name of a protocol."""
+    if isinstance(name, str) and name in _SYNONYMS:
+        advice = f"its rules are those of {_SYNONYMS[name]}"
+        raise EnvError(f"{maker.name}: {unknown('environment', name, advice)}")
+    checked: Name = check_option("environment", Name, name, maker)
+    return checked
 
 
 class SingleEnv(gymnasium.Env[NDArray[Any], np.int64]):
     """One exact game as a Gymnasium environment.
 
     Args:
-        observation: ``"frame"``, [210, 160, 3] uint8, which our agents need; ``"atari"``, as in
-            `pixelpong.make_vec`; and for Pong alone ``"pixels"``, [80, 80] float32 of −1, 0 and 1,
-            the changes in the field since the previous step, which the classic network sees; or
-            ``"field"``, [80, 80] uint8, 1 where something is drawn.
+        observation: ``"frame"``, [210, 160, 3] uint8, which our agents need; some games have more
+            rows; ``"atari"``, as in `pixelpong.make_vec`; and for Pong alone ``"pixels"``, [80, 80]
+            float32 of −1, 0 and 1, the changes in the field since the previous step, which the
+            classic network sees; or ``"field"``, [80, 80] uint8, 1 where something is drawn.
         game: the cartridge, by ale-py's name, such as ``"ms_pacman"``.
         actions: for Pong alone: ``"six"``, numbered as in ``ALE/Pong-v5``, which our agents need;
             ``"three"``: stay, up, down; ``"two"``: up, down.
@@ -96,9 +121,9 @@ class SingleEnv(gymnasium.Env[NDArray[Any], np.int64]):
         max_frames: frames after which an episode is cut off; the protocol's own by default.
         full_action_space: use all actions of the console.
         render_mode: ``"rgb_array"`` for `render`, or None.
-        others: options of `pixelpong.make_vec`, such as ``noop_max``; and ``frameskip``,
-            ``repeat_action_probability`` and ``max_num_frames_per_episode``, ale-py's names for
-            three of the above.
+        others: options of `pixelpong.make_vec`, such as ``noop_max`` or ``max_frameskip``; and
+            ``frameskip``, ``repeat_action_probability`` and ``max_num_frames_per_episode``,
+            ale-py's names for three of the above.
 
     Raises:
         ConfigError: an option's value is unknown or out of range.
@@ -135,17 +160,17 @@ class SingleEnv(gymnasium.Env[NDArray[Any], np.int64]):
             "max_frames": max_frames, "full_action_space": full_action_space,
             "render_mode": render_mode,
         }  # fmt: skip
-        self.protocol, options = _read_options(given | others)
-        own = {"num_envs": 1, "num_threads": 1, "autoreset_mode": "Disabled"}
-        self._envs = _OneGame(observation=observation, **add_own(options, own, "make_env"))
+        named, options = _read_options(given | others, MAKE_ENV)
+        self._envs = VectorEnv(observation=observation, **options)
         self.ale = Ale(self._envs)
-        low, high = self.protocol.frame_skips
+        checked = self._envs._options
+        low, high = skips = checked.frameskip, checked.most_frames
+        self.protocol = replace(
+            named, frame_skips=skips, sticky=checked.repeat_action_probability,
+            max_frames=checked.max_num_frames_per_episode,
+        )  # fmt: skip
         self._frameskip = low if low == high else (low, high + 1)  # for wrappers that look there
-        facts = cartridge(game)
-        numbers = facts.legal_actions if full_action_space else facts.actions
-        if actions:
-            numbers = tuple(numbers[k] for k in ACTION_SETS[actions])
-        self._meanings = [ACTION_NAMES[number] for number in numbers]
+        self._numbers = find_numbers(checked, game)
         self.metadata = self.metadata | {"render_fps": self._envs.metadata["render_fps"]}
         self.render_mode = render_mode
         self.action_space = self._envs.single_action_space
@@ -171,9 +196,11 @@ class SingleEnv(gymnasium.Env[NDArray[Any], np.int64]):
     def step(self, action: Any) -> Step:
         """Play one step with an index of `actions`, or with a continuous action, [3] float32."""
         chosen, shape = np.asarray(action), self.action_space.shape
-        kinds = "f" if shape else "biu"  # continuous actions are three numbers
-        if chosen.shape != shape or chosen.dtype.kind not in kinds:
-            allowed = f"{shape[0]} floats" if shape else "a whole number"
+        is_continuous = isinstance(self.action_space, gymnasium.spaces.Box)
+        if chosen.shape != shape or chosen.dtype.kind not in ("f" if is_continuous else "biu"):
+            allowed = "a whole number"
+            if shape:
+                allowed = f"{shape[0]} floats" if is_continuous else f"{shape[0]} whole numbers"
             raise EnvError(must_be("action", allowed, repr(action)))
         observations, (reward,), (over,), (cut,), _ = self._envs.step(chosen[None])
         return observations[0], float(reward), bool(over), bool(cut), self._info()
@@ -184,7 +211,19 @@ class SingleEnv(gymnasium.Env[NDArray[Any], np.int64]):
         >>> SingleEnv(actions="three").get_action_meanings()
         ['NOOP', 'RIGHT', 'LEFT']
         """
-        return list(self._meanings)
+        return [ACTION_NAMES[number] for number in self._numbers]
+
+    def get_keys_to_action(self) -> dict[tuple[str, ...], int]:
+        """The action for the keys that are held, by which `gymnasium.utils.play` plays.
+
+        As in ale-py: w, a, s, d, the space bar for the button, and e for no action.
+
+        >>> SingleEnv(actions="two").get_keys_to_action()
+        {('d',): 0, ('a',): 1}
+        """
+        if isinstance(self.action_space, gymnasium.spaces.Box):
+            raise EnvError("Continuous actions have no keys; leave out continuous.")
+        return {KEYS[number]: index for index, number in enumerate(self._numbers)}
 
     def render(self) -> NDArray[np.uint8] | None:
         """The newest frame, [210, 160, 3] uint8, if ``render_mode`` is ``"rgb_array"``."""

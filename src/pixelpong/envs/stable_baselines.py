@@ -5,7 +5,8 @@ PPO("CnnPolicy", envs).learn(1_000_000)
 
 A step of all games is one call, where ``DummyVecEnv`` of `pixelpong.make_env` makes one for each.
 The infos are those of an environment in a ``Monitor``: ``episode`` holds the return and the length
-of a whole game, before rewards are clipped and whatever lives it lost.
+of a whole game, before rewards are clipped and whatever lives it lost. The length ``l`` counts
+steps; in ``make_atari_env("BreakoutNoFrameskip-v4")`` it counts frames, four times as many.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.envs.options import Observation, add_own
+from pixelpong.envs.maker import Maker
+from pixelpong.envs.options import Observation, check_option
 from pixelpong.envs.vector import VectorEnv
 from pixelpong.errors import ConfigError
 from pixelpong.machine import require
@@ -31,8 +33,11 @@ with contextlib.suppress(ImportError):  # make_sb3 says how to install it
     VecEnv, Monitor = vec_env.VecEnv, monitor.Monitor
 
 
-class _Games(VectorEnv):
-    maker = "make_sb3"
+# stable-baselines3 keeps the observations of the last step until after the next one.
+MAKE_SB3 = Maker(
+    "make_sb3",
+    {"autoreset_mode": "SameStep", "reward_clipping": False, "batch_size": 0, "copy": True},
+)
 
 
 class StableBaselinesEnv(VecEnv):
@@ -55,11 +60,11 @@ class StableBaselinesEnv(VecEnv):
         **options: Any,
     ) -> None:
         require("make_sb3 needs", "stable_baselines3", extra="peers")
-        own = {"autoreset_mode": "SameStep", "reward_clipping": False}
-        options = add_own(options, own, "make_sb3")
-        self._games = games = _Games(num_envs, observation, **options)
-        self._clips, self._ends_lives = reward_clipping, life_loss_info
-        super().__init__(num_envs, games.single_observation_space, games.single_action_space)
+        self._clips = check_option("reward_clipping", bool, reward_clipping, MAKE_SB3)
+        self._ends_lives = check_option("life_loss_info", bool, life_loss_info, MAKE_SB3)
+        options = MAKE_SB3.complete(options)
+        self._games = games = VectorEnv(num_envs, observation, _maker=MAKE_SB3, **options)
+        super().__init__(games.num_envs, games.single_observation_space, games.single_action_space)
 
     def reset(self) -> NDArray[Any]:
         """Start an episode in all games, from the seeds that `seed` set, if it was called."""

@@ -13,9 +13,10 @@ import gymnasium
 import numpy as np
 
 from pixelpong.env.preprocess import mirror
-from pixelpong.envs.options import add_own
+from pixelpong.envs.maker import Maker
 from pixelpong.envs.vector import Observation, VectorEnv
 from pixelpong.errors import ConfigError, must_be
+from pixelpong.games.console import PONG
 from pixelpong.items import SELF
 
 Each = dict[str, Any]  # one value per agent
@@ -27,8 +28,13 @@ with contextlib.suppress(ImportError):
     ParallelEnv = pettingzoo.ParallelEnv
 
 
-class _OneGame(VectorEnv):
-    maker = "make_two"
+MAKE_TWO = Maker(
+    "make_two",
+    {
+        "num_envs": 1, "game": PONG, "games": None, "opponent": SELF, "batch_size": 0,
+        "autoreset_mode": "Disabled", "num_threads": 1, "thread_affinity_offset": -1,
+    },
+)  # fmt: skip
 
 
 class TwoPlayerEnv(ParallelEnv):
@@ -44,10 +50,10 @@ class TwoPlayerEnv(ParallelEnv):
     possible_agents = ["right", "left"]  # noqa: RUF012
 
     def __init__(self, observation: Observation = "frame", **options: Any) -> None:
-        own: Each = {"num_envs": 1, "opponent": SELF, "autoreset_mode": "Disabled"}
-        options = add_own(options, own, "make_two")
-        self._envs = envs = _OneGame(observation=observation, **options)
+        options = MAKE_TWO.complete(options)
+        self._envs = envs = VectorEnv(observation=observation, _maker=MAKE_TWO, **options)
         self.metadata = envs.metadata | {"name": "pixelpong_v0"}
+        del self.metadata["autoreset_mode"]  # which no ParallelEnv has
         self.render_mode = envs.render_mode
         counts: Any = envs.single_action_space
         actions = map(gymnasium.spaces.Discrete, counts.nvec.tolist())

@@ -9,7 +9,7 @@ from the state. Once the round has started, it is played to its end, if necessar
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
@@ -18,20 +18,20 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from pixelpong import kernels
-from pixelpong.atari.cartridges import cartridge
-from pixelpong.atari.palette import PALETTES
 from pixelpong.config.protocols import FrameLimit, FrameSkip
 from pixelpong.envs.actions import ActionReader
 from pixelpong.envs.batches import Waiting
 from pixelpong.envs.coins import BLOCK, Coins
 from pixelpong.envs.errors import EnvError, EnvOrderError, EnvValueError
 from pixelpong.envs.inputs import read_mask, read_seeds, split_seed
+from pixelpong.envs.maker import MAKE_VEC
 from pixelpong.envs.making import (
     AUTORESETS,
     make_action_space,
     make_observation_space,
     make_rules,
     make_view,
+    paint,
 )
 from pixelpong.envs.opponents import Opponents
 from pixelpong.envs.options import (
@@ -46,7 +46,6 @@ from pixelpong.envs.options import (
     Width,
     check_options,
     hash_rules,
-    unknown_option,
 )
 from pixelpong.games.console import PONG
 from pixelpong.games.games import Games
@@ -76,7 +75,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         coins: what decides which frames are sticky. ``"ale"``: ale-py's generator, the default.
             ``"ale_env"``: as in ale-py's single environments, such as ``ALE/Pong-v5``, which make
             something else of a seed. ``"pixelpong"``: the generators of `pixelpong.evaluate`; the
-            default with an opponent or `max_frameskip`, which ale-py does not have.
+            default with an opponent or `max_frameskip`, which `AtariVectorEnv` does not have.
         num_threads: number of threads; 0 or None: one per core. It does not affect the results.
         thread_affinity_offset: the core of the first thread, which is the caller's and stays free;
             the others stay on the cores after it. −1: all are free.
@@ -86,7 +85,9 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         autoreset_mode: ``"NextStep"``, ``"SameStep"`` or ``"Disabled"``, as in Gymnasium.
         frameskip, max_frameskip: frames per step, drawn from this range if both are given.
         repeat_action_probability: the probability that a frame keeps the held action.
-        max_num_frames_per_episode: frames after which an episode is cut off.
+        max_num_frames_per_episode: frames after which an episode is cut off. Some games play frames
+            before their start. With the coins ``"ale"`` they do not count, otherwise they do, as in
+            ale-py's vector and single environments.
         noop_max: an episode starts with fewer than this many frames without a press, which do not
             count. If a game ends in them, they continue in another one.
         use_fire_reset: press the button in the first frame of an episode, if the game uses it.
@@ -109,15 +110,13 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
     ((3, 4, 84, 84), [0, 0, 0])
     """
 
-    maker: ClassVar = "make_vec"  # the name of the called function, for messages
-
     def __init__(  # noqa: PLR0913 - most are AtariVectorEnv's
         self,
         num_envs: Number = 1,
         observation: Observation = "atari",
         *,
         game: str = PONG,
-        games: Sequence[str] = (),
+        games: Sequence[str] | None = None,
         actions: Actions | None = None,
         opponent: str = BUILTIN,
         coins: CoinsName | None = None,
@@ -147,9 +146,10 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         **unknown_options: Any,
     ) -> None:
         given = {k: v for k, v in locals().items() if k not in ("self", "unknown_options")}
+        maker = unknown_options.pop("_maker", MAKE_VEC)  # the called function, for messages
         for name in unknown_options:
-            raise unknown_option(name, self.maker)
-        self._options = options = check_options(given, self.maker)
+            raise maker.unknown_option(name, given)
+        self._options = options = check_options(given, maker)
         self.num_envs, self.observation = options.num_envs, options.observation
         self.game = None if options.games else options.game
         self.autoreset_mode = AutoresetMode(options.autoreset_mode)
@@ -284,15 +284,14 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """The newest frames, [rows, 160, 3] uint8 each, if ``render_mode`` is ``"rgb_array"``.
 
-        A game has 210 rows; a European one has 250.
+        A game has 210 rows; a European one has 250. Of several games, all frames have the most rows
+        of any game. Those below a game's own are black.
         """
         with self._turns.lock:
             self._turns.settle()
             if not self.render_mode:
                 return None
-            facts = map(cartridge, self._options.all_games)
-            frames = zip(facts, self._games.frames, strict=True)
-            return tuple(PALETTES[it.palette][frame[: it.rows]] for it, frame in frames)
+            return tuple(map(paint, self._options.all_games, self._games.frames))
 
     def clone_state(self) -> State:
         """The state on which the future of all games depends, for `restore_state`.
@@ -330,7 +329,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         options, memory = state
-        self.__init__(**vars(options))  # type: ignore[misc]
+        self.__init__(**vars(options) | {"games": options.games or None})  # type: ignore[misc]
         self.restore_state(memory)
 
     def _read_seeds(self, seed: Any, count: int) -> list[int]:

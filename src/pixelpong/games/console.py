@@ -47,6 +47,7 @@ class Rules:
     is_continuous: bool = False  # whether each action says how far it turns a paddle
     tosses_coins: bool = False  # whether the game's own generator decides what sticks
     wastes_coins: bool = False  # coins of the frames that a game's last step does not play are used
+    counts_start: bool = False  # frames that the start of a game plays count for `max_frames`
     ends_at_lost_life: bool = False
     tells_lost_life: bool = False  # a lost life is reported like an end
     clips_rewards: bool = False
@@ -144,8 +145,8 @@ def _make_rules(rules: Rules, game: Game) -> NDArray[np.void]:
     record["first_action"] = FIRE if rules.fires_first else 0
     record["max_noops"], record["num_sides"] = rules.max_noops, rules.num_sides
     for name in (
-        "is_continuous", "tosses_coins", "wastes_coins", "ends_at_lost_life", "tells_lost_life",
-        "clips_rewards",
+        "is_continuous", "tosses_coins", "wastes_coins", "counts_start", "ends_at_lost_life",
+        "tells_lost_life", "clips_rewards",
     ):  # fmt: skip
         record[name] = getattr(rules, name)
     record["idle"] = SERVE if rules.num_sides == 2 else STAY

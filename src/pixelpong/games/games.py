@@ -123,8 +123,10 @@ class Games:
     def receive(self) -> Results:
         """The results of what was begun last, as `play` returns them."""
         self.turns.settle()
-        if np.count_nonzero(self._faults):
-            raise not_covered(int(self._faults.max()))
+        if np.count_nonzero(self._faults):  # of games that did not play, they are known
+            faults = self._faults[self.orders.moves[:, 0] >= kernels.RESET]
+            if faults.any():
+                raise not_covered(int(faults.max()))
         return self._results
 
     def _prepare(self, observations: NDArray[Any], final: NDArray[Any]) -> Play:

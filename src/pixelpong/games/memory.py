@@ -16,6 +16,7 @@ from pixelpong.games.pictures import View
 State = tuple[NDArray[Any], ...]  # copies of the arrays of a `Memory`
 
 _MOST = 2**31 - 1  # the largest value of any count
+_START = 512  # more frames than the start of any game plays
 # The smallest and largest value of each field of `GAME` that compiled code or generators use in
 # computations. The limits of `num_frames` and `newest` depend on the options.
 _BOUNDS = {
@@ -94,7 +95,8 @@ class Memory:
         A console may be in any state: see `NativeConsole.set_state`.
         """
         _, games, chances, _, streams, fields, *_ = state
-        of_rules = {"num_frames": (0, self._max_frames), "newest": (0, self._num_newest - 1)}
+        most_frames = self._max_frames + _START  # a start may be beyond the limit
+        of_rules = {"num_frames": (0, most_frames), "newest": (0, self._num_newest - 1)}
         are_games = all(
             (least <= games[name]).all() and (games[name] <= most).all()
             for name, (least, most) in (_BOUNDS | of_rules).items()

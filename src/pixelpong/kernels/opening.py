@@ -75,8 +75,6 @@ def start_episode(games, i, seed, part):  # type: ignore[no-untyped-def]
             state[_RAM + k] = part.starts.memory[k]
     else:
         game.episode += 1
-        if rules.wastes_coins:
-            use_coins(rules, chance, -game.num_frames % rules.most_frames)
     clear(console, game)
     _start(console, part.starts, game, chance, state)
     fires = rules.first_action != 0
@@ -102,7 +100,8 @@ def start_episode(games, i, seed, part):  # type: ignore[no-untyped-def]
             _start(console, part.starts, game, chance, state)
     chance.lives = now.lives[1]
     game.reward = game.points[0] = game.points[1] = 0
-    game.may_end |= rules.max_frames <= rules.most_frames
+    game.is_cut = game.num_frames >= rules.max_frames  # the first step reports it
+    game.may_end |= game.num_frames + rules.most_frames >= rules.max_frames
     save(machine, state, rules.state_size)
 
 
@@ -134,5 +133,6 @@ def _start(console, starts, game, chance, state):  # type: ignore[no-untyped-def
         copy(machine, starts.machines[which])
         starts.is_known[which] = True
     game.episode_frames = frames
+    game.num_frames = frames if rules.counts_start else 0
     game.total_frames += frames
     use_coins(rules, chance, rules.coin_frames)

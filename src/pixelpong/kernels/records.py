@@ -31,7 +31,7 @@ GAME = np.dtype(
         ("episode", np.int64),  # the number of the episode with this seed
         ("is_on", np.int64),  # 0 if the episode has ended or none has started
         ("steps", np.int64),  # steps of the episode
-        ("num_frames", np.int64),  # frames of the episode, without its opening frames
+        ("num_frames", np.int64),  # frames of the episode that count for the frame limit
         ("episode_frames", np.int64),  # frames of the episode, with its opening frames
         ("total_frames", np.int64),  # frames since the game was seeded
         ("held", np.int64, 2),  # the actions that the console holds: right side, left side
@@ -106,8 +106,9 @@ RULES = np.dtype(
         ("loading_frames", np.int64),
         ("filled_bytes", np.int64),
         ("coin_frames", np.int64),  # frames of a start that take coins
+        ("counts_start", np.int64),  # 1 if the frames of a start count for the frame limit
         ("tosses_coins", np.int64),  # 1 if the game's own generator decides what sticks
-        ("wastes_coins", np.int64),  # 1 if frames that a game's last step lacks take coins as well
+        ("wastes_coins", np.int64),  # 1 if frames that an episode's last step lacks take coins
         ("is_continuous", np.int64),  # 1 if each action says how far it turns a paddle
         ("ends_at_lost_life", np.int64),  # 1 if an episode ends when a life is lost
         ("tells_lost_life", np.int64),  # 1 if a lost life is reported like an end

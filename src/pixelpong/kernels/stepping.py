@@ -275,7 +275,7 @@ def _play_one(games, orders, part, i):  # type: ignore[no-untyped-def]
         toss_coins(chance.coins, rules.most_frames, part.row)
         row = part.row
     num_pictures, which = play_step(console, game, row)
-    use_coins(rules, chance, game.num_frames - played)
+    use_coins(rules, chance, rules.most_frames if rules.wastes_coins else game.num_frames - played)
     chance.lives, chance.turn = now.lives[1], now.turns[0]
     return num_pictures, which
 
@@ -308,20 +308,21 @@ def _make_step(see: Any, show: Any) -> Any:
             if orders.moves[i, 0] == LEAVE:
                 show(game, i, view, out)
             else:
-                is_lost = False
+                is_lost, before = False, np.int64(-1)
                 if orders.moves[i, 0] == RESET or (part.autoresets == NEXT_STEP and not game.is_on):
                     start_episode(games, i, orders.seeds[i], part)
                     memories[i : i + 1] = 0
                     see(game, i, 2, 0, view)
                     which = 0
                 else:
+                    before = game.total_frames
                     num_pictures, which = _play_one(games, orders, part, i)
                     is_lost = 0 < console.now[0].lives[1] < console.now[0].lives[0]
                     see(game, i, num_pictures, which, view)
                     save(console.machines[which], games.states[i], rules.state_size)
                     if len(memories):
                         copy(orders.remembered[i], memories[i])
-                if len(frames):
+                if len(frames) and game.total_frames > before:  # a start can be beyond the limit
                     _keep_frame(part.pictures[which], frames[i])
                 show(game, i, view, out)
                 is_told = is_lost and rules.ends_at_lost_life | rules.tells_lost_life
@@ -330,7 +331,8 @@ def _make_step(see: Any, show: Any) -> Any:
                     min(max(reward, -1), 1) if rules.clips_rewards else reward
                 )
                 results.ends[0, i] = game.is_over or is_told
-                results.ends[1, i] = game.is_cut and not is_told
+                # A start may be beyond the limit, but only a step reports it.
+                results.ends[1, i] = game.is_cut and game.steps > 0 and not is_told
                 if part.autoresets == SAME_STEP and not game.is_on and not game.fault:
                     show(game, i, view, results.final_observations)
                     start_episode(games, i, -1, part)
