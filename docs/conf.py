@@ -35,7 +35,8 @@ nitpicky = True
 nitpick_ignore_regex = [
     ("py:obj", r".*"),  # a name in backquotes that is a word of ours, not of the code
     (r"py:.*", rf"({'|'.join(sorted(sys.stdlib_module_names))}|numpy|np|gymnasium)\..*"),
-    (r"py:.*", r"Path|NDArray|Event|Media|Options|Result"),  # imported for the type checker alone
+    # Imported for the type checker alone.
+    (r"py:.*", r"Path|NDArray|Event|Media|Options|Record|Result"),
     (r"py:class", r"Count|Positive|Number|Seconds|Speed|Length|Port|Order|Meta"),  # have bounds
     (r"py:class", r"pixelpong\..*\..*"),  # of the public names; read in the source
     (r"py:.*", r"msgspec\..*|.*Annotated.*|[\d.]+|.*\.L"),  # bounds of a field; a type variable

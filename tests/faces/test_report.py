@@ -6,10 +6,12 @@ import time
 
 import pytest
 
+from pixelpong.faces.live import draw_curve
 from pixelpong.faces.report import describe_ending, describe_runs, describe_tournament, table
 from pixelpong.learners.progress import Progress
 from pixelpong.loop import Ended
 from pixelpong.run.lines import Evaluation
+from pixelpong.run.words import signed
 
 
 @pytest.mark.parametrize(("width", "shown"), [(80, 3), (19, 3), (18, 2), (12, 2), (11, 1), (1, 1)])
@@ -91,3 +93,12 @@ def test_a_tournament_says_how_many_games_nobody_won(points, said):
     lines = describe_tournament(facts).splitlines()
     assert lines[-1 - len(said) :] == ["2 games", *said]
     assert lines[1].split()[-2:] == ["75", "%"]
+
+
+@pytest.mark.parametrize(("target", "row"), [(21.0, 0), (10.0, 2), (-10.0, 6), (-21.0, 8)])
+def test_the_live_curve_has_a_line_and_a_label_at_the_target(target, row):
+    """Nine rows from +21 to −21."""
+    lines = [line.plain for line in draw_curve([], target, 40)]
+    assert [number for number, line in enumerate(lines) if "┄" in line] == [row]
+    assert lines[row].split()[0] == signed(target, 0)
+    assert not any("┄" in line.plain for line in draw_curve([], None, 40))
