@@ -95,6 +95,7 @@ def test_a_visit_to_the_list_with_the_keyboard_to_a_sweep_and_to_comparisons(sit
     require_fitting_and_accessible(page)
     page.get_by_role("link", name="Remove seed-1").click()
     page.wait_for_selector("text=Select at least two runs")
+    page.wait_for_selector(".curve", state="hidden")  # there is nothing to compare
 
     page.goto(f"{site.url}/#compare/seed-0,seed-1")
     band = page.locator(f"{RETURN} .plot path[fill^=var]").last
@@ -132,6 +133,7 @@ def test_a_visit_to_a_run(site, open_page):
 
     # The best agent's game plays unasked, and silently.
     page.wait_for_selector(".viewer[data-step]")
+    assert all("?viewer=" in url for url in page.urls if "/reels/" in url)
     best = Agents.of_run(run).best
     assert f"The agent after update {best}:" in page.locator(".outcome").inner_text()
     live = page.locator("[role=status], [aria-live]")
@@ -236,8 +238,10 @@ def test_a_run_is_followed_from_its_first_moment_to_its_end(tmp_path, open_page)
         page.wait_for_selector(".problem:has-text('Deleted or moved')")
         assert page.locator(".facts").is_visible(), "what was read before stays"
         assert page.locator("text=No agent has been saved yet").count() == 0
-        page.get_by_role("link", name="Runs", exact=True).click()
+        page.get_by_role("link", name="All runs").click()
         page.wait_for_selector("text=pixelpong train")
+        page.goto(f"{served.url}/#play/gone/best")
+        page.wait_for_selector(".problem:has-text('not in the list') a[href='#runs']")
     assert page.locator("main img").count() == 0
     assert {url.rpartition("/")[2] for url in page.urls}.isdisjoint({"x", "x%20onerror=alert(1)"})
 
@@ -271,6 +275,7 @@ def test_a_visit_with_keys_mouse_and_finger(site, open_page):
     page = open_page(f"{site.url}/#play/package/best")
     wait_for(page, f"{TITLE} === 'Ready?'")
     assert page.locator(".chooser select").input_value() == "club"
+    assert page.get_by_role("heading").inner_text() == "Play against club"
     require_fitting_and_accessible(page)
     page.set_viewport_size({"width": 800, "height": 400})
     page.keyboard.press("Space")
@@ -352,6 +357,7 @@ def test_an_agent_is_chosen_a_game_ends_and_a_lost_connection_can_be_had_again(
         page.wait_for_url(f"**/{agents[1]}")
         wait_for(page, f"{TITLE} === 'Ready?'")
         assert page.evaluate("document.activeElement.className") == "play-stage"
+        assert page.get_by_role("heading").inner_text() == "Play against seed-1"
         page.get_by_label("Speed").select_option("2")
         page.keyboard.press("Space")
         wait_for(page, f"['The agent wins', 'You win!'].includes({TITLE})")

@@ -186,6 +186,29 @@ def test_each_run_has_an_id_and_none_of_them_stops_the_list(tmp_path):
     assert len(several["settings"][0]["runs"]) == 1, "of copies one"
 
 
+def test_the_list_begins_with_the_run_that_changed_last(tmp_path):
+    runs = [make_lines(tmp_path / name, [1]) for name in "abc"]
+    for age, run in zip((2, 1, 3), runs, strict=True):
+        for file in run.path.iterdir():
+            os.utime(file, (1e9 - age, 1e9 - age))
+    listed = [each["id"] for each in Library(tmp_path).list_runs()["runs"]]
+    assert listed == ["b", "a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("value", "strength", "rank"),
+    [
+        (None, "untrained", 0), (-21.0, "untrained", 0), (-19.0, "beginner", 1), (-5.0, "club", 2),
+        (8.0, "strong", 3), (17.99, "strong", 3), (18.0, "champion", 4),
+    ],
+)  # fmt: skip
+def test_the_word_for_an_agent_begins_at_its_limit(tmp_path, value, strength, rank):
+    evaluated = {} if value is None else {"7": value}
+    told = library._describe_agents(Agents({"7": [tmp_path / "none"]}, "7"), evaluated)
+    (agent,) = told["agents"]
+    assert (agent["strength"], agent["rank"], agent["return"]) == (strength, rank, value)
+
+
 def test_looking_stops_no_training_from_beginning(tmp_path):
     run = RunDirectory.create(tmp_path / "toy", toy_config("fast"))
     looker = threading.Thread(target=lambda: [is_live(run.path) for _ in range(2000)])
@@ -315,6 +338,10 @@ def check(answer, status):
     assert answer.headers.items() >= HEADERS.items()
     assert "default-src 'none'; script-src 'self'; " in HEADERS["content-security-policy"]
     assert "unsafe" not in HEADERS["content-security-policy"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    for policy in ("cross-origin-resource-policy", "cross-origin-opener-policy"):
+        assert answer.headers[policy] == "same-origin"
     assert "cache-control" in answer.headers
     assert not answer.headers.keys() & {"server", "access-control-allow-origin"}
     if status >= 400:
