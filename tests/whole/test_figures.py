@@ -145,10 +145,10 @@ def vector() -> Iterator[tuple[str, str]]:
     yield "docs/reproduce.md", f"{ratios['atari / EnvPool']:.1f} times EnvPool"
     yield "docs/reproduce.md", f"`make_env` {ratios['make_env / ALE/Pong-v5']:.1f} times"
     assert round(ours) == 20
-    yield "README.md", "twenty times the speed"
+    yield "README.md", "twenty times as fast in Pong"
     yield "docs/zh/README.md", "速度是它的二十倍"
     assert record["median"] > 6
-    yield "README.md", "six times as fast in most of"
+    yield "README.md", "six times as fast in most games"
     yield "docs/zh/README.md", "多数的速度是它的六倍"
 
 
