@@ -234,9 +234,9 @@ def lines_of_the_examples() -> Iterator[tuple[str, str]]:
         if page.endswith("log.md"):
             continue
         text = " ".join((ROOT / page).read_text("utf-8").split())
-        for said, name in re.findall(r"(\d+) lines?\]\([./]*examples/(\w+)\.py\)", text):
-            yield from check_length(page, name, int(said), f"{said} lines")
-        after = r"examples/(\w+)\.py\W[^|]{0,110}?(\d+) (?:lines|行)"
+        for said, name in re.findall(r"(\d+) (?:lines|行)\]\([./]*examples/(\w+)\.py\)", text):
+            yield from check_length(page, name, int(said), said)
+        after = r"examples/(\w+)\.py\W[^|\[]{0,110}?(\d+) (?:lines|行)"
         for name, said in re.findall(after, text):
             yield from check_length(page, name, int(said), said)
 
