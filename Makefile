@@ -28,9 +28,9 @@ test: $(VENV)/dev  ## install, check style and types, run all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not peers and not soak" $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not peers and not soak" $(ARGS)
 	@# Compiled code with the bounds of its arrays checked, in a cache of its own.
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)/bounds $(BIN)/python -m pytest -n 2 tests/learning/test_kernels.py tests/learning/test_bounds.py tests/envs/test_states.py tests/envs/test_several_games.py
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)/bounds $(BIN)/python -m pytest -n auto tests/learning/test_kernels.py tests/learning/test_bounds.py tests/envs/test_states.py tests/envs/test_several_games.py
 
 docs: $(VENV)/docs  ## install, run the notebooks, build the site: docs/_build/html/index.html
 	PYTHONUTF8=1 $(BIN)/python -m sphinx -b html -W --keep-going -n -q docs docs/_build/html $(ARGS)
@@ -46,7 +46,7 @@ soak: $(VENV)/dev  ## the long part of the fault suite, hours: make soak ARGS="-
 	$(BIN)/python -m pytest -m soak $(ARGS)
 
 quick: $(VENV)/dev  ## the tests that take less than half a second each, without Ray, half a minute
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not browser and not ray and not peers and not soak" $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not browser and not ray and not peers and not soak" $(ARGS)
 
 lint: $(VENV)/dev  ## mend style where it can be mended
 	$(BIN)/ruff check --fix .

@@ -25,6 +25,7 @@ from toys import toy_config
 
 from pixelpong.config import Config
 from pixelpong.loop import train
+from pixelpong.machine import count_cores
 from pixelpong.run.directory import RunDirectory
 
 
@@ -39,6 +40,17 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     hypothesis.settings.load_profile("ours")
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
+
+
+MOST_WORKERS = 16  # each of which collects all tests, and may start a Ray
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """For ``-n auto``, as many as this machine or container has cores, but at least two."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None  # pytest-xdist reads it
+    return min(max(count_cores(), 2), MOST_WORKERS)
 
 
 # Without its own errands in the background, which would ask for the world.

@@ -171,8 +171,8 @@ def seeded(tmp_path_factory):
 def test_the_film_of_a_game_is_the_game_of_an_evaluation(seeded, report, seed):
     """Whatever the run's own seed is: the film of the game that was lost can be had."""
     found = pixelpong.evaluate(seeded, 4, seed=seed, engine="serial")
-    assert len({*found.returns}) > 1, "the games differ"
-    for episode in range(4):
+    other = next(number for number in range(4) if found.returns[number] != found.returns[0])
+    for episode in (0, other):  # a film takes seconds
         words = ("--seed", seed, "--episode", episode, "--scale", 1, "--speed", 60)
         told = report("record", seeded, *words, "--out", "film.gif")
         lost, won = told["points"]

@@ -184,6 +184,8 @@ def test_a_sweep_shows_wins_and_their_times(curves):
     assert [each.lines[0].get_ydata().tolist() for each in lines.containers] == [[19.0]] * 3
     assert [text.get_text() for text in times.texts] == ["classic, 4 seeds: 3 of 4 won"]
     assert list(times.get_lines()[0].get_xdata()) == [9.0] * 3
+    with plots.house_style():
+        assert plots.render(figure, "svg").startswith(b"<?xml")
 
 
 def test_the_curve_has_the_returns_and_the_evaluations_with_their_intervals(toy_runs):

@@ -213,8 +213,8 @@ def test_a_display_that_cannot_be_made_leaves_no_run(tmp_path, monkeypatch):
 def test_a_terminal_that_goes_away_does_not_end_the_training(tmp_path, monkeypatch, kind):
     """As a window that is closed under `disown` or `setsid`: no signal, and no output any more."""
     monkeypatch.setenv("TERM", kind)
-    words = [*WORDS, "--evaluate-every", "5"]
-    words[words.index("--updates") + 1] = "300"
+    words = [*WORDS, "--evaluate-every", "20"]
+    words[words.index("--updates") + 1] = "60"
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "pixelpong", *words],
@@ -225,7 +225,7 @@ def test_a_terminal_that_goes_away_does_not_end_the_training(tmp_path, monkeypat
     wait_until(lambda: metrics.exists() and metrics.stat().st_size, meanwhile=lambda: read(ours))
     os.close(ours)
     assert exit_code(process) == 0
-    assert RunDirectory(tmp_path / "run").checkpoints.updates()[-1] == 300
+    assert RunDirectory(tmp_path / "run").checkpoints.updates()[-1] == 60
 
 
 def read(terminal: int) -> str:

@@ -24,7 +24,12 @@ from pixelpong.learners.ppo import lay_out
 pytestmark = promise("bounds")
 
 
-@pytest.mark.skipif(not numba.config.BOUNDSCHECK, reason="bounds are not checked in this job")
+checked_only = pytest.mark.skipif(
+    not numba.config.BOUNDSCHECK, reason="bounds are not checked in this job"
+)
+
+
+@checked_only
 def test_an_index_outside_its_array_is_an_error_here():
     one = np.zeros(1, np.int32)
     with pytest.raises(IndexError):
@@ -44,6 +49,7 @@ def played(monkeypatch):
     return rounds
 
 
+@checked_only
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("preset", "before", "after"),

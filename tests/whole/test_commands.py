@@ -19,9 +19,10 @@ from shown import DOCS, LOG, PAGES, ROOT, read_blocks, read_shown
 from toys import stop_after, toy_config
 
 import pixelpong.errors
+from pixelpong import verification
 from pixelpong.config import OPTIONS, require_used
 from pixelpong.config.presets import load_preset
-from pixelpong.faces import cli
+from pixelpong.faces import cli, plots
 from pixelpong.faces.page import View, server
 from pixelpong.faces.page.library import Library
 from pixelpong.loop import train
@@ -41,8 +42,8 @@ SHORTER = {
     "resume runs/fast-001 --learning-rate": "--updates 7",
     "sweep sweep-001": "--engine serial",
     "sweep runs/sweep-001": "--engine serial",
-    "sweep grid.toml": "--engine serial --seeds 0 --learning-rate 1e-3 --updates 1",
-    "sweep rounds.toml": "--engine serial --seeds 0 --learning-rate 1e-3 --updates 1",
+    "sweep grid.toml": "--engine serial --seeds 0 --learning-rate 1e-3 --updates 1 TINY",
+    "sweep rounds.toml": "--engine serial --seeds 0 --learning-rate 1e-3 --updates 1 TINY",
     "sweep": "--engine serial --seeds 0-1 --updates 1 --max-frames 300 TINY",
     "evaluate": "--episodes 1",
     "tournament": "--games 1 --points 1 --workers 1",
@@ -224,6 +225,9 @@ def run_shown(call, reader, tmp_path, monkeypatch) -> Iterator[list[str]]:
 
     monkeypatch.setattr(server, "serve", serve)
     monkeypatch.setattr(jobs, "LocalTrainer", InThisProcess)
+    # What takes seconds to draw or to compare is drawn and compared in tests of its own.
+    monkeypatch.setitem(plots.KINDS, "sweep", lambda _: plots.new_figure(1, 1))
+    monkeypatch.setattr(verification, "STYLES", ("held",))
     shutil.copytree(reader, tmp_path, dirs_exist_ok=True)
     for name in ("grid.toml", "rounds.toml"):
         (tmp_path / name).write_text(read_grid())

@@ -229,7 +229,7 @@ def test_the_python_shown_runs(page, shape, tmp_path, monkeypatch):
     (block,) = [each for each in read_blocks(page, "python") if "import pixelpong" in each]
     monkeypatch.chdir(tmp_path)
     shown = {}
-    exec(block.replace("200_000", "80_000"), shown)
+    exec(block.replace("200_000", "16_000"), shown)
     seen = shown["observation"] if "observation" in shown else shown["observations"]
     assert seen.shape == shape
     assert ("200_000" in block) == (page == START)
