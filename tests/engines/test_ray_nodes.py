@@ -74,7 +74,8 @@ def check_lost(driver: Driver, run: RunDirectory, config: Config, words: str) ->
     """The command ends with one line of ours, and its last complete update is saved."""
     assert driver.wait() == 1
     last = driver.said().splitlines()[-1]
-    pattern = f"pixelpong: error: The Ray cluster is lost: {words} does not answer .* 'pixelpong resume run'"
+    lost = f"pixelpong: error: The Ray cluster is lost: {words} does not answer"
+    pattern = f"{lost} .*; continue with 'pixelpong resume run'"
     assert re.fullmatch(pattern, last)
     updates = run.checkpoints.load_latest().update
     assert updates == max(line["update"] for line in run.metrics.read()) >= 3

@@ -188,13 +188,15 @@ def train_on(
     *,
     kind: str = "actors",
     start_seconds: float = 0.0,
+    compile_seconds: float = 0.0,
     occupied: int = 0,
     taken_late: int = 0,
     is_left_soon: bool = False,
 ) -> Trained:
     """Train in a quiet world."""
     world, training, worker = World(0, is_quiet=True), Training("fast"), recorded_worker("fast")
-    world.start_seconds, worker.world = start_seconds, world
+    world.start_seconds, world.compile_seconds = start_seconds, compile_seconds
+    worker.world = world
     make = functools.partial(recorded_worker, "fast")
     try:
         with simulated_ray(world, cores) as cluster:
@@ -213,6 +215,14 @@ def test_actors_that_take_a_minute_to_start_are_waited_for():
     trained = train_on([2, 2], start_seconds=60.0)
     assert trained[:3] == (undisturbed("fast"), 4, 2)
     assert 60 < trained.seconds < 90
+
+
+def test_actors_that_compile_for_minutes_before_they_play_are_waited_for():
+    """Much longer than an item may take."""
+    seconds = 2.5 * Config().worker_timeout
+    trained = train_on([2, 2], compile_seconds=seconds)
+    assert trained[:3] == (undisturbed("fast"), 4, 2)
+    assert seconds < trained.seconds < seconds + 30, "once, and at the same time"
 
 
 @pytest.mark.parametrize("kind", ["actors", "tasks"])

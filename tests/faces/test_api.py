@@ -93,6 +93,15 @@ def test_a_resume_plays_where_it_is_told_and_never_where_the_run_says(make_run):
     assert (again.config.engine, again.config.workers) == ("serial", 1)
 
 
+@pytest.mark.parametrize("is_command", [False, True])
+def test_the_time_of_a_run_begins_with_the_process_of_a_command(tmp_path, monkeypatch, is_command):
+    """Its imports take seconds; a notebook may have been open for days."""
+    monkeypatch.setattr("pixelpong.faces.training.interrupts.is_command", lambda: is_command)
+    monkeypatch.setattr("pixelpong.faces.training.time.process_time", lambda: 1e6)
+    run = pixelpong.train("classic", run=tmp_path / "run", quiet=True, updates=1, **TOY)
+    assert (run.total_seconds >= 1e6) == is_command
+
+
 def test_a_won_run_is_trained_on_by_a_higher_target_or_none(make_run):
     run = make_run()
     train(run)

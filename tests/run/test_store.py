@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from checkpoint_files import make_checkpoint
 from promises import promise
+from safetensors.numpy import save
 
 from pixelpong.errors import CheckpointError
-from pixelpong.run.arrays import fingerprint
+from pixelpong.run.arrays import decode_arrays, fingerprint
 from pixelpong.run.checkpoints import KEEP_LAST, CheckpointStore
 
 
@@ -86,3 +87,12 @@ def test_a_damaged_checkpoint_is_best_only_if_there_is_no_other(store):
     for damaged, best in ((1, 3), (3, 2), (2, 3)):
         store.path(damaged).write_bytes(b"damaged")
         assert store.find_best() == best
+
+
+@pytest.mark.parametrize("name", ["sha256", "card"])
+def test_arrays_of_another_program_are_called_so(name):
+    arrays = {"W1": np.zeros(3)}
+    if name == "card":
+        arrays["sha256"] = np.frombuffer(bytes.fromhex(fingerprint(arrays)), np.uint8)
+    with pytest.raises(ValueError, match=f"it lacks '{name}', so pixelpong did not write it"):
+        decode_arrays(save(arrays))

@@ -104,7 +104,7 @@ class Doer:
         self._make, self.cores = make, options["num_cpus"]
         self.wanted = getattr(options["scheduling_strategy"], "node_id", None)  # of an actor
         self.node: Node | None = None
-        self.is_gone = self._hangs = False
+        self.is_gone = self._hangs = self._has_played = False
         self.pid, self._instance = 0, None
         self._call: Call | None = None  # the engine makes one at a time
         self._world.after(self._world.rng.uniform(0.01, 0.5), functools.partial(cluster.seat, self))
@@ -153,6 +153,9 @@ class Doer:
             actor.actor_of_process.cache_clear()  # a process that has not played yet
         value = call.action(self._instance)
         seconds = self._world.perf_counter() - before
+        if seconds > 0 and not self._has_played:
+            self._has_played = True
+            seconds += self._world.compile_seconds
         is_in_danger = seconds > 0 or self._world.happens(0.5)
         accident = self._world.draw_accident() if is_in_danger else "none"
         if accident in ("dies", "hangs"):

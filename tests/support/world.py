@@ -27,6 +27,7 @@ class World:
         self._weights = {kind: self.rng.random() ** 2 for kind in ACCIDENTS}
         self._slowness = 0.3 if is_quiet else self.rng.choice((0.001, 0.02, 0.3))
         self.start_seconds = 0.0  # that a process of Ray's takes to start
+        self.compile_seconds = 0.0  # that it takes longer for the first items that it plays
 
     # --- the module `time`, as the engines use it ---
 
