@@ -14,6 +14,7 @@ from pixelpong.atari.machine import DRAW_NOTHING, STATE
 from pixelpong.config.protocols import find_protocol
 from pixelpong.env.native import NativeConsole
 from pixelpong.env.preprocess import preprocess
+from pixelpong.errors import ConfigError
 from pixelpong.games.emulator import Emulator
 from pixelpong.items import DOWN, STAY, UP
 from pixelpong.kernels import GAME
@@ -126,3 +127,14 @@ def test_draws_choose_the_frame_skip_and_the_frames_that_keep_the_held_action(na
         counts.add(len(wanted))
         emulator, other = other, emulator
     assert counts == set(range(low, high + 1))
+
+
+@pytest.mark.parametrize("action", [-1, -2, -3, 6, 255, 1 << 40])
+def test_a_number_that_is_no_action_is_refused_and_plays_nothing(action):
+    """Not one that environments give to a kernel instead of a move, either."""
+    emulator = Emulator(find_protocol("ALE/Pong-v5"))
+    emulator.step(UP, [0.9] * 5)
+    before = emulator.get_state()
+    with pytest.raises(ConfigError, match=f"from 0 to 5, not {action}"):
+        emulator.step(action, [0.9] * 5)
+    assert emulator.get_state() == before

@@ -149,3 +149,22 @@ def test_there_is_one_cache_folder(tmp_path, monkeypatch):
     assert compiling._find_folder().parent == tmp_path / "ours"
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "numba"))
     assert compiling._find_folder().parent == tmp_path / "numba"
+
+
+def test_a_terminal_is_told_once_that_kernels_are_compiled(scale_by, monkeypatch, capsys):
+    """And nothing is printed if stderr is a file, or if the code comes from the cache."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    compiling._announce.cache_clear()
+    runs = []
+    for factor in (2.0, 2.0, 3.0):
+        scale_by(factor)
+        runs.append(capsys.readouterr())
+    compiling._announce.cache_clear()
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False, raising=False)
+    scale_by(4.0)
+    runs.append(capsys.readouterr())
+    assert [run.out for run in runs] == [""] * 4
+    assert [run.err for run in runs] == [f"{LINE}\n", "", "", ""]
+
+
+LINE = "Compiling the kernels for this processor, once …"

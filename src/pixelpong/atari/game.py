@@ -66,7 +66,7 @@ class Game:
             is_plain: leave its hints out.
             is_translated: whether to translate its code; interpreting it compiles sooner and plays
                 slower.
-            tell: is given a line before something is compiled, which takes seconds.
+            tell: called with a line before something is compiled, which takes seconds.
         """
         self.cartridge, self._rom = cartridge, rom
         self._banked, self._folder = cartridge.banked(rom), folder or cache_folder()
@@ -162,7 +162,7 @@ class Game:
             raise not_covered(stop)
 
     def start_game(self, machine: NDArray[np.void]) -> None:
-        """Play a machine that was just reset up to the start of a game, and draw the last frame."""
+        """Run a freshly reset machine up to the start of a game, and draw the last frame."""
         self.play_start(machine.ctypes.data)
         stop = int(machine["stop"][0])
         if stop != FRAME_DONE:

@@ -103,7 +103,7 @@ _CALL = f"w = pc - 1 & 0xFFFF; {_push('w >> 8')}; {_push('w & 255')}"
 
 
 def jump_code(one: Opcode, low: str, high: str) -> str | None:
-    """The code of an instruction that moves pc or the stack; None for other instructions."""
+    """Return the code of an instruction that moves pc or the stack; None for others."""
     target = f"pc = {low} | {high} << 8"
     match one.name, one.mode:
         case name, "rel":
@@ -138,7 +138,7 @@ def jump_code(one: Opcode, low: str, high: str) -> str | None:
 
 
 def address_code(one: Opcode, low: str, high: str) -> tuple[str, str]:
-    """The lines that set q to the operand's address, and the byte on the bus after them."""
+    """Return lines that set q to the operand's address, and the byte that is then on the bus."""
     costs = one.name in PAGE_COSTS
     match one.mode:
         case "zp":
@@ -164,7 +164,7 @@ def address_code(one: Opcode, low: str, high: str) -> tuple[str, str]:
 
 
 def read_code(mode: str, bus: str) -> str:
-    """The lines that read r at the address q."""
+    """Return lines that read r at the address q."""
     if mode in ("zp", "zpx", "zpy"):
         return f"if q & 0x80: r = m.ram[q & 127]\nelse: r = read_tia(m, t, q, {bus})"
     return (
@@ -175,7 +175,7 @@ def read_code(mode: str, bus: str) -> str:
 
 
 def write_code(mode: str, value: str) -> str:
-    """The lines that write a value at the address q."""
+    """Return lines that write a value at the address q."""
     if mode in ("zp", "zpx", "zpy"):
         other = f" t = write_tia(m, t, q & 63, {value})\n {_STOPS}"
         return f"if q & 0x80: m.ram[q & 127] = {value}\nelse:\n{other}"
@@ -184,14 +184,14 @@ def write_code(mode: str, value: str) -> str:
 
 
 def stored_value(name: str) -> str:
-    """The value that a write-only instruction writes."""
+    """Return the value that a write-only instruction writes."""
     if name in _HIGH_WRITES:
         return f"({_HIGH_WRITES[name]} & (q >> 8) + 1)"
     return "(a & x)" if name == "SAX" else name[2].lower()
 
 
 def instruction_code(one: Opcode, low: str, high: str) -> str:
-    """The code of an instruction; pc is already the next address (for BRK, its own address)."""
+    """Return an instruction's code; pc is already the next address (for BRK, its own)."""
     lines = [f"t += {one.cycles}"]
     jump = jump_code(one, low, high)
     if jump is not None:

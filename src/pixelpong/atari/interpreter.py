@@ -4,8 +4,8 @@ It plays what has no translation: code that was not found in advance, code in me
 that are too long. It starts at ``m.pc`` and leaves at the next translated instruction (`ENTRY_PC`)
 or when the frame ends. It contains no cartridge's code, so all cartridges share one interpreter.
 
-It records where jumps led (`seen`, by offset in the ROM: the address, and in the upper bits how
-often), so that the translation can start there the next time.
+It records where jumps led, in `seen`, indexed by ROM offset: the address in the low 16 bits, a
+count in the high 16. So the translation can start there the next time.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ _LANES = f"<{WIDE_BITS} x i8>"  # a byte for each bit of a wide number
 
 
 def _ramp(step: int) -> str:
-    """The bytes 0, step, 2·step …"""
+    """List the bytes 0, step, 2·step …"""
     return ", ".join(f"i8 {step * k & 0xFF}" for k in range(WIDE_BITS))
 
 
@@ -184,7 +184,7 @@ class Expressions:
         kind = WIDE if WIDE in (a.kind, b.kind) else INT
         for number in (a.name, b.name):
             if kind == INT and isinstance(number, int) and number >= 1 << 31:
-                raise SyntaxError(f"{self._name}: no Int is as large as {number}")
+                raise SyntaxError(f"{self._name}: {number} does not fit in an Int")
         left = self._to(kind, a)
         comparison = _COMPARISONS[op]
         if kind == WIDE:
@@ -208,7 +208,7 @@ class Expressions:
     # Memory.
 
     def _place(self, node: ast.expr) -> Value:
-        """The location of a field, or of an element of a field or table."""
+        """Find the location of a field, or of an element of a field or table."""
         indices: list[ast.expr] = []
         while isinstance(node, ast.Subscript):
             indices.insert(0, node.slice)
@@ -228,7 +228,7 @@ class Expressions:
         )
 
     def _field(self, machine: str, name: str, indices: list[ast.expr]) -> Value:
-        """The location of a field in the record; 64-bit words are the parts of one wide number."""
+        """Find a field in the record; 64-bit words are the parts of one wide number."""
         fields = self._program.machine.fields
         assert fields is not None
         assert name in fields, f"the machine has no {name}"
@@ -327,7 +327,7 @@ class Expressions:
         return Value(WIDE, self._new(f"bitcast <{WIDE_BITS} x i1> {found} to {WIDE}"))
 
     def _spread(self, value: Value) -> str:
-        """A vector that has a byte in each lane."""
+        """Make a vector with the byte in every lane."""
         one = self._new(f"insertelement {_LANES} poison, i8 {self._to('i8', value)}, i64 0")
         nowhere = f"<{WIDE_BITS} x i32> zeroinitializer"
         return self._new(f"shufflevector {_LANES} {one}, {_LANES} poison, {nowhere}")

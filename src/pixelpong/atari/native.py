@@ -1,8 +1,8 @@
 """Compiles LLVM IR to functions, and keeps the machine code for the next process.
 
 LLVM comes with numba, as llvmlite, so the user needs no compiler. The code is specific to the
-processor and is kept in the cache folder (`pixelpong.atari.cache`). Neither compiling nor calling
-holds Python's lock.
+processor and is kept in the cache folder (`pixelpong.atari.cache`). Compiling and calling
+release the GIL.
 """
 
 from __future__ import annotations

@@ -33,10 +33,10 @@ PRESS = 0  # frames of each other press
 
 
 def start_game(m: Machine) -> None:
-    """Play a machine that was just reset up to the start of a game, and draw the last frame.
+    """Run a freshly reset machine up to the start of a game, and draw the last frame.
 
     The results are ``m.frames``, the frames that ALE counts as frames of the game; ``m.lives``; and
-    ``m.stop``, which is `FRAME_DONE`. If it is another, the machine met something not covered, or
+    ``m.stop``, normally `FRAME_DONE`. Any other value means that something is not covered, or that
     SELECT never chose the game.
     """
     m.frames = COUNTED_FRAMES

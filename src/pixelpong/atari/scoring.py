@@ -46,7 +46,7 @@ _RESULTS = {"points": "0", "over": "0", "reward": "points - old.points", "lives"
 
 @dataclass(frozen=True)
 class Scoring:
-    """The facts about the points, lives and end of a game."""
+    """How a game's memory shows its points, lives and end."""
 
     rules: Mapping[str, str]  # expressions by name
     # Values at the start, where the rules would give others.
@@ -56,7 +56,7 @@ class Scoring:
 
     @property
     def all_rules(self) -> dict[str, str]:
-        """The rules, completed by the defaults, in the order in which they are computed."""
+        """Return the rules, with defaults for those left out, in the order of computing."""
         return {
             **self.rules,
             **{name: _RESULTS[name] for name in _RESULTS if name not in self.rules},
@@ -64,7 +64,7 @@ class Scoring:
 
     @property
     def noted(self) -> list[str]:
-        """The names that a rule needs from the frame before."""
+        """Return the names whose values of the frame before a rule needs."""
         found = re.findall(r"\bold\.(\w+)", " ".join(self.all_rules.values()))
         return list(dict.fromkeys(found))
 
@@ -76,11 +76,11 @@ class _Names(ast.NodeTransformer):
         self._noted = noted
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        """A byte of memory, or another value."""
+        """Replace a byte's name by the record's element."""
         return _parse(_byte(node.id)) if _is_byte(node.id) else node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        """A value of the frame before."""
+        """Replace ``old.NAME`` by its noted value."""
         if ast.unparse(node.value) != "old":
             raise SyntaxError(f"only the frame before has parts: {ast.unparse(node)}")
         return _parse(f"m.noted[{self._noted.index(node.attr)}]")
@@ -109,13 +109,13 @@ def _is_byte(name: str) -> bool:
 
 
 def _byte(name: str) -> str:
-    """The element of the record for ``xB9`` or ``cB9``."""
+    """Return the record's element for ``xB9`` or ``cB9``."""
     memory = {"x": "ram", "c": "extra_ram"}[name[0]]
     return f"m.{memory}[{int(name[1:], 16) & 127}]"
 
 
 def to_source(scoring: Scoring) -> str:
-    """The functions `score`, `recall` and `begin_score` of a game as typed Python."""
+    """Write the functions `score`, `recall` and `begin_score` of a game as typed Python."""
     noted = scoring.noted
     assert len(noted) <= MOST_NOTED, noted
     lines = [*_HEAD, *_score(scoring)]
@@ -136,7 +136,7 @@ def to_source(scoring: Scoring) -> str:
 
 
 def _score(scoring: Scoring) -> list[str]:
-    """The lines of the function `score`."""
+    """Write the lines of the function `score`."""
     noted = scoring.noted
     lines = ["def score(m: Machine) -> None:"]
     for name, rule in scoring.all_rules.items():
@@ -154,7 +154,7 @@ def _score(scoring: Scoring) -> list[str]:
 
 
 def make_module(name: str, scoring: Scoring) -> ModuleType:
-    """The functions as a module, whose source can be read like that of a file."""
+    """Load the functions as a module, whose source can be read like a file's."""
     source = to_source(scoring)
     module = ModuleType(f"scoring of {name}")
     path = f"<{module.__name__}, {hashlib.sha256(source.encode()).hexdigest()[:12]}>"

@@ -129,7 +129,10 @@ def set_lock(m: Machine, t: Int, register: Int, value: Int) -> None:
 
 
 def find_copy(m: Machine, p: Int, column: Int) -> Int:
-    """1 if a column is inside a copy of a player, 2 if in the four before a copy, else 0."""
+    """Classify a column by the nearest copy of a player.
+
+    Return 1 if the column is inside a copy, 2 if it is one of the four before a copy, else 0.
+    """
     size = m.tia[NUSIZ0 + p] & 7
     found = 0
     for k in range(NUM_COPIES[size]):

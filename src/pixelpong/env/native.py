@@ -4,7 +4,7 @@ On first use the cartridge is read from the ROM in ale-py, translated and compil
 second; later processes load the code from the cache in milliseconds. The compiled code contains the
 game's logic and stays on the user's machine.
 
-Other compiled code can call the same function without Python's lock, through `NativeGame.address`
+Other compiled code can call the same function without holding the GIL, through `NativeGame.address`
 and with its own machine (`pixelpong.kernels.records.RULES`).
 """
 

@@ -22,6 +22,7 @@ from pixelpong.games.pictures import View
 from pixelpong.kernels import GAME, RESET
 from pixelpong.kernels.stepping import REWARD
 
+NUM_ACTIONS = 6
 NOTHING = np.zeros((0, 0, 0), np.uint8)  # the observations, which are empty
 
 
@@ -48,8 +49,10 @@ class Emulator:
         held action sticks.
 
         Raises:
-            ConfigError: there are fewer numbers.
+            ConfigError: there are fewer numbers, or there is no such action.
         """
+        if not 0 <= action < NUM_ACTIONS:
+            raise ConfigError(f"An action is a number from 0 to {NUM_ACTIONS - 1}, not {action}.")
         count = 1 + self.protocol.max_frame_skip
         if len(uniforms) < count:
             raise ConfigError(f"A step needs at least {count} numbers, not {len(uniforms)}.")

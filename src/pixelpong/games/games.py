@@ -99,7 +99,7 @@ class Games:
         self._shape = shapes.get(view.observation, (FIELD_SIZE, FIELD_SIZE))  # in kernels
 
     def play(self, observations: NDArray[Any], final_observations: NDArray[Any]) -> Results:
-        """Carry out the orders, and write the observations and the last ones of ended episodes.
+        """Carry out the orders. Write the observations and, for ended episodes, the final ones.
 
         Args:
             observations: [N, …]; changed.

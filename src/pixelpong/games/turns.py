@@ -2,8 +2,8 @@
 
 A step of all games is a `Round`, cut into shares. The caller's thread plays the first share; each
 helper always plays the same one of the others. The compiled code records which shares were played,
-and no answers are counted. So an exception may leave `Crew.play` anywhere, and it can be called
-again: it skips the shares that were played, and answers to an older round are ignored.
+and answers are not counted. So an exception can interrupt `Crew.play` anywhere. Calling it again
+skips finished shares, and answers to an older round are ignored.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ONE_THREAD = Workers()
 
 
 class Round:
-    """A step of all games; if it is sent, helpers play all shares while the caller goes on."""
+    """A step of all games; if sent, helpers play all shares while the caller continues."""
 
     def __init__(self, play: Play, num_shares: int, num_parts: int, *, is_sent: bool) -> None:
         self._play, self._done = play, np.zeros(num_parts, np.bool_)

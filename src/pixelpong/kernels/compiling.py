@@ -14,6 +14,7 @@ import functools
 import hashlib
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -89,11 +90,14 @@ _opening = threading.Lock()
 
 def _decorate(function: Callable[..., Any], folder: Path | None, options: dict[str, Any]) -> Any:
     """Make numba's kernel, with its cache in a folder."""
+    kernel: Any = None
     if folder is not None:
-        # Without a locator, numba cannot use the folder; others write beside the sources.
+        # Numba raises an error if it cannot use the folder.
         with _caching_in(folder), contextlib.suppress(RuntimeError):
-            return numba.njit(function, cache=True, nogil=True, **options)
-    return numba.njit(function, nogil=True, **options)
+            kernel = numba.njit(function, cache=True, nogil=True, **options)
+    kernel = kernel or numba.njit(function, nogil=True, **options)
+    _kernels.add(kernel)
+    return kernel
 
 
 def _find_folder() -> Path | None:
@@ -126,12 +130,15 @@ def _list_files(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.nb[ci]"))
 
 
+_kernels: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
 class _Announcement(event.Listener):
     """Says on a terminal that kernels are being compiled, once per process."""
 
     def on_start(self, started: event.Event) -> None:
         """Numba starts to compile a function, which may belong to another program."""
-        if started.data["dispatcher"].py_func.__module__.startswith("pixelpong."):
+        if started.data["dispatcher"] in _kernels:
             _announce()
 
     def on_end(self, ended: event.Event) -> None:

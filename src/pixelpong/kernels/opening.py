@@ -43,9 +43,9 @@ class Starts(NamedTuple):
 
 @_part
 def toss_coins(coins, count, row):  # type: ignore[no-untyped-def]
-    """Write the coins of the next frames to `row`, [2 + frames], without using them.
+    """Write the random numbers for the next frames to `row`, [2 + frames], without consuming them.
 
-    A frame has two coins; the second is for a second player, who does not exist.
+    A frame has two; the second is for player two, which these games lack.
     """
     for k in range(count):
         row[2 + k] = peek(coins, 2 * k) * _SCALE

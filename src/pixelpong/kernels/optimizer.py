@@ -48,7 +48,7 @@ def _add_squares(g, rows, squares):  # type: ignore[no-untyped-def]
 
 
 class AdamArrays(NamedTuple):
-    """A parameter [D, C], and Adam's memory of it."""
+    """A parameter [D, C] and its Adam moments."""
 
     w: NDArray[Any]
     m: NDArray[Any]  # [D, C], running mean of the gradient

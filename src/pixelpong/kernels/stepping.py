@@ -1,4 +1,4 @@
-"""Steps of many games at once for `pixelpong.games`, in compiled code without Python's lock.
+"""Steps of many games at once for `pixelpong.games`, in compiled code that releases the GIL.
 
 Each thread plays its part of the games, one after the other, on its own console. A game is a row in
 a few arrays (`GAME` and its observations), so a state is a copy of these rows. A step of a part is
@@ -260,7 +260,7 @@ def _keep_frame(picture, frame):  # type: ignore[no-untyped-def]
 
 @_part
 def _play_one(games, orders, part, i):  # type: ignore[no-untyped-def]
-    """Play a step of a game; returns as `play_step`."""
+    """Play one step of a game and return what `play_step` returns."""
     console, game, chance = part.console, games.rows[i], games.chances[i]
     rules, now, uniforms = console.rules[0], console.now[0], orders.uniforms
     for side in range(rules.num_sides):
