@@ -175,7 +175,7 @@ def test_one_game_is_cut_off_at_the_frame_at_which_ale_py_cuts_it_off(game):
     for limit, sticky in ((400, 0.0), (1, 0.25), (cartridge(game).counted_frames, 0.0)):
         options = {"max_num_frames_per_episode": limit, "repeat_action_probability": sticky}
         if limit and not is_refused(game, options, is_alone=True):
-            found = compare_one(game, 3, episodes=2, steps=250, by_id=limit == 400, **options)
+            found = compare_one(game, 1, episodes=2, steps=600, by_id=limit == 400, **options)
             assert found.differences == []
             assert found.cuts == 2 or game == "double_dunk"
 
