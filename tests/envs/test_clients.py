@@ -159,13 +159,13 @@ def test_a_frame_skip_that_wrappers_would_repeat_is_seen_by_them():
     ("options", "says"),
     [
         ({"frameskip": 4, "frame_skip": 4}, "frameskip is frame_skip; leave out one"),
-        ({"frameskip": (2, 5)}, "frame_skip must be a whole number"),
+        ({"frameskip": (2, 5)}, "frameskip must be a whole number.+ give max_frameskip"),
         ({"repeat_action_probabilty": 0.1}, "unknown option .+ mean repeat_action_probability"),
         ({"game": "breakout", "observation": "field"}, "'field' is for Pong alone"),
         ({"game": "breakout", "actions": "three"}, "actions is for Pong alone"),
         ({"num_threads": 2}, "make_env itself sets num_threads"),
         ({"autoreset_mode": "NextStep"}, "make_env itself sets autoreset_mode"),
-        ({"environment": "Pong-v0", "coins": "ale"}, "nothing like max_frameskip"),
+        ({"environment": "Pong-v0", "coins": "ale"}, "leave out coins or environment"),
     ],
 )
 def test_what_one_game_cannot_have_is_refused(options, says):

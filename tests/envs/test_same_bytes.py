@@ -1,4 +1,7 @@
-"""Every game gives the bytes of ale-py's AtariVectorEnv, sticky frames and all, in every option."""
+"""Every game gives ale-py's bytes, sticky frames and all, in every option: many games and one.
+
+Many are compared with AtariVectorEnv, one with the game's own environment in Gymnasium.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,20 @@ import itertools
 import numpy as np
 import pytest
 from ale_py.vector_env import AtariVectorEnv
-from atari_vector import SideBySide, choose_actions, compare, draw_options
+from atari_vector import (
+    OneSideBySide,
+    SideBySide,
+    choose_actions,
+    compare,
+    compare_one,
+    draw_options,
+    draw_options_of_one,
+    is_refused,
+)
 from promises import promise
 
 import pixelpong
-from pixelpong.atari.cartridges import facts, scored_names
+from pixelpong.atari.cartridges import cartridge, scored_names
 
 pytestmark = promise("the bytes of ale-py")
 
@@ -19,13 +31,8 @@ FEW = ("pong", "breakout", "seaquest")
 """A paddle, a paddle with lives, and a game whose starts depend on the game before."""
 STICKY = {"repeat_action_probability": 0.25}
 SAME_STEP = {"autoreset_mode": "SameStep"}
-
-
-def refused(game, options):
-    """Whether the combination is one that is refused, because it would not be the same."""
-    line = facts()[game]
-    is_menu = "coin_frames" in line and "start_actions" in line
-    return is_menu and options.get("repeat_action_probability")
+WITH_A_START = [it for it in scored_names() if cartridge(it).select or cartridge(it).coin_frames]
+"""The games whose start plays frames that ale-py counts."""
 
 
 @pytest.mark.slow
@@ -92,7 +99,8 @@ def test_some_games_are_reset_by_masks_with_seeds_and_without(game, options):
     both = SideBySide(game, 4, **STICKY | options)
     both.reset(seed=np.array([5, 0, 2**31 - 2, 77]))
     rng = np.random.default_rng(0)
-    for step, actions in zip(range(250), choose_actions(both.theirs, 9), strict=False):
+    chosen = choose_actions(both.theirs.single_action_space, 4, 9)
+    for step, actions in zip(range(250), chosen, strict=False):
         both.step(actions)
         if step % 40 == 39:
             mask = rng.random(4) < 0.5
@@ -103,6 +111,115 @@ def test_some_games_are_reset_by_masks_with_seeds_and_without(game, options):
     both.step(actions)
     assert both.found.differences == []
     both.close()
+
+
+OF_PONG = {
+    "the defaults": ({}, 1100),
+    "in the same step": (SAME_STEP, 1100),
+    "cut off within a step": ({"max_num_frames_per_episode": 30, "frameskip": 4}, 40),
+    "cut off after a step": ({"max_num_frames_per_episode": 40, "noop_max": 0}, 40),
+    "all actions, in colour": ({"full_action_space": True, "grayscale": False}, 120),
+    "one frame a step": ({"frameskip": 1, "stack_num": 2, "use_fire_reset": False}, 120),
+    "no maximum, another size": ({"maxpool": False, "img_height": 100, "img_width": 61}, 120),
+    "the frames themselves": ({"img_height": 210, "img_width": 160, "stack_num": 1}, 60),
+    "points in the opening frames": ({"noop_max": 300, "max_num_frames_per_episode": 8}, 30),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", OF_PONG)
+def test_without_sticky_frames_pong_gives_the_same_bytes(what):
+    """The first point comes after some 250 frames."""
+    options, steps = OF_PONG[what]
+    found = compare("pong", 5, episodes=10_000, steps=steps, **{"num_envs": 4} | options)
+    assert (found.differences, found.steps) == ([], 4 * steps)
+    assert found.ends > 0 or "max_num_frames_per_episode" not in options
+    assert found.ends > 0 or steps < 1000
+
+
+def test_opening_frames_go_on_in_another_game():
+    """A game without a press ends after 3,056 frames."""
+    found = compare("pong", 0, num_envs=16, steps=3, noop_max=3500)
+    assert (found.differences, found.steps) == ([], 48)
+
+
+def test_a_lost_life_hides_a_cut_off_in_the_same_step():
+    """The limit is reached in the step in which a life is lost, which is reported as an end."""
+    options = {"life_loss_info": True, "noop_max": 0, "use_fire_reset": False}
+    found = play_fire(**options)
+    assert (found.differences, found.lives_lost, found.cuts) == ([], 1, 0)
+    limit = 4 * found.steps
+    found = play_fire(**options, max_num_frames_per_episode=limit)
+    assert (found.differences, 4 * found.steps) == ([], limit)
+    assert (found.lives_lost, found.ends, found.cuts) == (1, 1, 0)
+    assert play_fire(**options, max_num_frames_per_episode=limit - 4).cuts == 1
+
+
+def play_fire(**options):
+    """Press the button in Breakout until an episode ends, beside AtariVectorEnv."""
+    both = SideBySide("breakout", 1, **options)
+    both.reset(seed=0)
+    while not (both.found.ends or both.found.differences):
+        both.step(np.array([1]))
+    both.close()
+    return both.found
+
+
+# --- one game --------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("game", WITH_A_START)
+def test_one_game_is_cut_off_at_the_frame_at_which_ale_py_cuts_it_off(game):
+    """The frames that its start plays are frames of the episode."""
+    for limit, sticky in ((400, 0.0), (1, 0.25), (cartridge(game).counted_frames, 0.0)):
+        options = {"max_num_frames_per_episode": limit, "repeat_action_probability": sticky}
+        if limit and not is_refused(game, options, is_alone=True):
+            found = compare_one(game, 1, episodes=2, steps=600, by_id=limit == 400, **options)
+            assert found.differences == []
+            assert found.cuts == 2 or game == "double_dunk"
+
+
+ONE = {
+    "the defaults of its id": {"by_id": True},
+    "one frame a step": {"frameskip": 1, "repeat_action_probability": 0.25},
+    "seven frames a step": {"frameskip": 7, "repeat_action_probability": 0.5},
+    "all actions": {"full_action_space": True, "render_mode": "rgb_array"},
+    "a stick turned": {"continuous": True},
+    "a stick turned a little": {"continuous": True, "continuous_action_threshold": 0.1},
+    "cut off after a step": {"max_num_frames_per_episode": 40},
+    "cut off within a step": {"max_num_frames_per_episode": 42, "frameskip": 5},
+    "cut off at once, by its id": {"max_num_frames_per_episode": 1, "by_id": True},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("game", FEW)
+@pytest.mark.parametrize("what", ONE)
+def test_one_game_is_ale_pys_single_environment_in_every_option(game, what):
+    found = compare_one(game, 4, episodes=6, steps=150, **ONE[what])
+    assert found.differences == []
+    assert found.steps >= 6
+    if "max_num_frames_per_episode" in ONE[what]:
+        assert found.cuts == 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("radius", [1.5, 100.0])
+def test_continuous_actions_outside_their_space_are_played_as_by_ale_py(radius):
+    both = SideBySide("breakout", 2, continuous=True, repeat_action_probability=0.25)
+    alone = OneSideBySide("breakout", continuous=True, repeat_action_probability=0.25)
+    both.reset(seed=0)
+    alone.reset(seed=0)
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        actions = rng.uniform([-radius, -4, -0.5], [radius, 4, 1.5], (2, 3)).astype(np.float32)
+        both.step(actions)
+        if alone.step(actions[0]):
+            alone.reset()
+    assert both.found.differences == alone.found.differences == []
+    both.close()
+    alone.close()
 
 
 @pytest.mark.slow
@@ -156,7 +273,7 @@ def ours_in_batches(size, batch_size, **options):
 )
 def test_five_whole_games_of_every_game_are_the_same(game, seed, options):
     """As ``benchmarks/same_bytes.py`` compares them."""
-    if refused(game, options):
+    if is_refused(game, options):
         pytest.skip("refused with sticky frames")
     assert compare(game, seed, episodes=5, steps=10_000, **options).differences == []
 
@@ -169,9 +286,26 @@ def test_options_drawn_by_lot_are_the_same(game):
     rng = np.random.default_rng(scored_names().index(game))
     for _ in range(6):
         options, seed = draw_options(rng), int(rng.integers(2**31))
-        if not refused(game, options):
+        if not is_refused(game, options):
             found = compare(game, seed, episodes=8, steps=800, **options)
             assert found.differences == [], options
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("game", scored_names())
+def test_one_game_with_options_drawn_by_lot_is_ale_pys(game):
+    """The limits among them are small, so all games are cut off."""
+    rng = np.random.default_rng(1000 + scored_names().index(game))
+    for _ in range(8):
+        options, seed = draw_options_of_one(rng), int(rng.integers(2**31))
+        if not is_refused(game, options, is_alone=True):
+            found = compare_one(game, seed, episodes=8, steps=800, **options)
+            assert found.differences == [], options
+    for limit in (200, 600):
+        options = {"max_num_frames_per_episode": limit, "repeat_action_probability": 0.0}
+        found = compare_one(game, 1, episodes=3, steps=500, **options)
+        assert (found.differences, found.ends) == ([], 3)
 
 
 # --- the comparison itself -------------------------------------------------------------------
@@ -215,6 +349,23 @@ CHANGES = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("name", [0, 1, 2, 3, "lives", "frame_number"])
+def test_one_value_of_one_game_that_is_another_is_found(name):
+    both = OneSideBySide("pong")
+    both.reset(seed=0)
+    both.step(0)
+    assert both.found.differences == []
+
+    def change(results):
+        place = results[-1] if isinstance(name, str) else results
+        place[name] = place[name] + (1 if isinstance(name, str) or name < 2 else True)
+
+    both.ours = Altered(both.ours, change)
+    both.step(2)
+    assert len(both.found.differences) == 1
+    both.close()
+
+
 @pytest.mark.parametrize("what", CHANGES)
 def test_one_value_that_is_another_is_found(what):
     both = SideBySide("pong", 2)
@@ -240,7 +391,8 @@ def test_last_observations_are_compared_in_the_games_that_ended():
 
 def test_the_actions_are_random_held_and_fired():
     envs = SideBySide("pong", 8)
-    actions = np.array(list(itertools.islice(choose_actions(envs.theirs, 0), 600)))
+    space = envs.theirs.single_action_space
+    actions = np.array(list(itertools.islice(choose_actions(space, 8, 0), 600)))
     assert set(actions.flat) == set(range(6))
     is_held = (actions[1:] == actions[:-1]).mean()
     assert 0.3 < is_held < 0.7

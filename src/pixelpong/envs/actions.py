@@ -53,9 +53,9 @@ class ActionReader:
         Raises:
             EnvError: the actions, which need this shape, are not actions.
         """
-        if self._is_continuous:
+        if self._is_continuous:  # as in ale-py, the sign of a radius is in the direction alone
             floats = read_continuous(actions, shape)
-            turns = (PADDLE_TURN * floats[:, 0].astype(np.float64)).astype(np.int64)
+            turns = (PADDLE_TURN * abs(floats[:, 0].astype(np.float64))).astype(np.int64)
             numbers = find_direction(floats, self._threshold)
             return np.stack([self._look_up(numbers, rows), turns], axis=1)
         return self._look_up(read_actions(actions, shape, self.count, is_pong=self._is_pong), rows)

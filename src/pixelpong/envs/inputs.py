@@ -17,6 +17,8 @@ from pixelpong.envs.errors import (
 )
 from pixelpong.errors import did_you_mean, must_be, unknown
 
+MOST_RADIUS = 90_000  # of a continuous action; beyond, ale-py's turn of a paddle overflows
+
 
 def read_seed(seed: Any) -> int:
     """Check a seed, of any size, and return it as a Python number."""
@@ -101,14 +103,13 @@ def read_actions(
 
 
 def read_continuous(actions: Any, shape: tuple[int, ...] | None) -> NDArray[np.float32]:
-    """Continuous actions: the radius from 0 to 1, the angle and the button."""
+    """Continuous actions: the radius, the angle and the button, which may leave their space."""
     numbers = np.asarray(actions)
     if numbers.shape != shape or numbers.dtype.kind != "f":
         allowed = f"an array of floats, {list(shape or ())}"
         raise EnvValueError(must_be("actions", allowed, f"{numbers.dtype} {list(numbers.shape)}"))
     numbers = numbers.astype(np.float32)
-    radius = numbers[:, 0]
-    if not (np.isfinite(numbers).all() and (radius >= 0).all() and (radius <= 1).all()):
-        allowed = "finite numbers, with a radius from 0 to 1"
+    if not (np.isfinite(numbers).all() and (abs(numbers[:, 0]) <= MOST_RADIUS).all()):
+        allowed = f"finite numbers, with a radius of at most {MOST_RADIUS:,}"
         raise EnvIndexError(must_be("actions", allowed, numbers.tolist()))
     return numbers

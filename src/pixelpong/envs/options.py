@@ -211,7 +211,7 @@ def _check_game(options: EnvOptions, game: str, maker: Maker) -> None:
     for name, default in of_pong.items():
         if getattr(options, name) != default:
             raise EnvError(f"{name} is for Pong alone; leave it out for {game}.")
-    if options.observation in ("pixels", "field"):
+    if options.observation not in ("atari", "frame"):
         raise EnvError(
             f"The observation {options.observation!r} is for Pong alone; "
             f"use 'atari' or 'frame' for {game}."

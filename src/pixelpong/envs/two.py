@@ -125,5 +125,6 @@ class TwoPlayerEnv(ParallelEnv):
     def _see(self, right: Any) -> Each:
         """Each side's observation."""
         self._newest, kind = right, self._envs.observation
-        left = mirror(right) if kind == "frame" else np.flip(right, 2 if kind == "atari" else 1)
+        axes = {"atari": 2, "field": 1, "pixels": 1}  # across the picture
+        left = mirror(right) if kind == "frame" else np.flip(right, axes[kind])
         return {"right": right, "left": np.ascontiguousarray(left)}

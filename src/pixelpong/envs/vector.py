@@ -152,6 +152,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         self._options = options = check_options(given, maker)
         self.num_envs, self.observation = options.num_envs, options.observation
         self.game = None if options.games else options.game
+        self.game_names = options.all_games
         self.autoreset_mode = AutoresetMode(options.autoreset_mode)
         self.render_mode = options.render_mode
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": 60 / options.most_frames}

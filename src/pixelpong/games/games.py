@@ -95,8 +95,11 @@ class Games:
         self._parts = make_parts(memory, each, view, count, autoresets=autoresets)
         num_parts = sum(map(len, self._parts))
         self.turns = Turns(workers._replace(num_threads=count), memory, num_parts)
-        shapes = {"atari": memory.stacks.shape[1:], "frame": (view.rows, 3 * WIDTH)}
-        self._shape = shapes.get(view.observation, (FIELD_SIZE, FIELD_SIZE))  # in kernels
+        field = FIELD_SIZE, FIELD_SIZE
+        self._shape = {  # in kernels
+            "atari": memory.stacks.shape[1:], "frame": (view.rows, 3 * WIDTH),
+            "field": field, "pixels": field, "nothing": field,
+        }[view.observation]  # fmt: skip
 
     def play(self, observations: NDArray[Any], final_observations: NDArray[Any]) -> Results:
         """Carry out the orders. Write the observations and, for ended episodes, the final ones.

@@ -75,9 +75,11 @@ def _make_part(
     elif view.observation == "frame":
         palette = PALETTES[view.palette]
         observed = FrameView(memory.frames, memory.frames.view(np.uint64), palette)
-    elif view.observation != "nothing":
+    elif view.observation in ("field", "pixels"):
         pictures = (first, second) if view.has_pictures else (first[:0], second[:0])
         observed = FieldView(memory.fields, console.field, IS_ACTIVE, pictures)
+    else:
+        assert view.observation == "nothing", view.observation
     num_frames = max(rules.frame_skips[1], MOST_AT_ONCE)
     return Part(
         console,
