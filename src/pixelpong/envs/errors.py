@@ -25,3 +25,7 @@ class EnvIndexError(EnvError, IndexError):
 
 class EnvOrderError(EnvError, RuntimeError):
     """A call that must not come yet."""
+
+
+class EnvAttributeError(EnvError, AttributeError):
+    """An attribute that an environment does not have."""

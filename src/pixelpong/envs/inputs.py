@@ -16,6 +16,7 @@ from pixelpong.envs.errors import (
     EnvValueError,
 )
 from pixelpong.errors import did_you_mean, must_be, unknown
+from pixelpong.games.memory import read_array
 
 MOST_RADIUS = 90_000  # of a continuous action; beyond, ale-py's turn of a paddle overflows
 
@@ -33,11 +34,11 @@ def read_seed(seed: Any) -> int:
 
 def read_seeds(seed: Any, count: int) -> list[int]:
     """The seeds of `count` games: consecutive from one number, or one number for each game."""
-    if np.ndim(seed) == 0:
+    if read_array("seed", seed, EnvValueError).ndim:
+        seeds = [read_seed(each) for each in seed]
+    else:
         first = read_seed(seed)
         seeds = [first + i for i in range(count)]
-    else:
-        seeds = [read_seed(each) for each in seed]
     if len(seeds) != count:
         what = f"{count} games need {count} seeds, not {len(seeds)}"
         raise EnvValueError(f"{what}: seed must have one entry per sub-environment to reset.")
@@ -73,7 +74,8 @@ def read_mask(options: Any, size: int, *, is_first: bool) -> NDArray[np.bool_]:
     for name in (options or {}).keys() - set(known):
         advice = did_you_mean(name, known, "there is reset_mask alone")
         raise EnvError(unknown("option of reset", name, advice))
-    mask = np.asarray((options or {}).get("reset_mask", np.ones(size, np.bool_)))
+    given = (options or {}).get("reset_mask", np.ones(size, np.bool_))
+    mask = read_array("reset_mask", given, EnvTypeError)
     if mask.dtype != np.bool_:
         raise EnvTypeError(must_be("reset_mask", "a boolean numpy array", repr(mask)))
     if mask.shape != (size,):
@@ -87,7 +89,7 @@ def read_actions(
     actions: Any, shape: tuple[int, ...] | None, count: int, *, is_pong: bool
 ) -> NDArray[np.integer[Any]]:
     """The actions as an array of valid indices, below `count`."""
-    numbers = np.asarray(actions)
+    numbers = read_array("actions", actions, EnvValueError)
     if numbers.dtype == np.bool_ or not numbers.dtype.isnative:
         numbers = numbers.astype(np.int64 if numbers.dtype.kind in "biu" else float)
     if numbers.shape != shape or numbers.dtype.kind not in "iu":
@@ -104,11 +106,12 @@ def read_actions(
 
 def read_continuous(actions: Any, shape: tuple[int, ...] | None) -> NDArray[np.float32]:
     """Continuous actions: the radius, the angle and the button, which may leave their space."""
-    numbers = np.asarray(actions)
+    numbers = read_array("actions", actions, EnvValueError)
     if numbers.shape != shape or numbers.dtype.kind != "f":
         allowed = f"an array of floats, {list(shape or ())}"
         raise EnvValueError(must_be("actions", allowed, f"{numbers.dtype} {list(numbers.shape)}"))
-    numbers = numbers.astype(np.float32)
+    with np.errstate(over="ignore"):  # what is too large is refused
+        numbers = numbers.astype(np.float32)
     if not (np.isfinite(numbers).all() and (abs(numbers[:, 0]) <= MOST_RADIUS).all()):
         allowed = f"finite numbers, with a radius of at most {MOST_RADIUS:,}"
         raise EnvIndexError(must_be("actions", allowed, numbers.tolist()))

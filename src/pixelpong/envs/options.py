@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import numpy as np
 
-from pixelpong.atari.cartridges import cartridge, not_scored
+from pixelpong.atari.cartridges import cartridge, facts, not_scored
 from pixelpong.atari.machine import MOST_ROWS, WIDTH
 from pixelpong.config import Option
 from pixelpong.config.protocols import FrameLimit, FrameSkip
@@ -96,7 +96,7 @@ _OF_ATARI = {"img_height": 84, "img_width": 84, "grayscale": True, "stack_num": 
 # Options that do not affect the future of a game.
 _FREE = (
     "num_envs", "num_threads", "thread_affinity_offset", "batch_size", "copy", "reward_clipping",
-    "opponent",
+    "opponent", "games",
 )  # fmt: skip
 
 
@@ -232,9 +232,15 @@ def _check_played_start(options: EnvOptions, game: str, maker: Maker) -> None:
         raise EnvError(must_be(maker.spell("max_num_frames_per_episode"), allowed, limit))
 
 
-def hash_rules(options: EnvOptions, opponent: bytes) -> bytes:
-    """Hash all that a game's future depends on, except its state; `opponent` names the opponent."""
+def hash_rules(options: EnvOptions, opponent: bytes) -> list[bytes]:
+    """Hash for each game all that its future depends on, except its state.
+
+    That is its options, the facts about its cartridge and the opponent, which `opponent` names.
+    """
     values = dataclasses.asdict(options) | {"coins": options.coins_name}
     rules = {name: value for name, value in values.items() if name not in _FREE}
-    text = json.dumps(rules, sort_keys=True)
-    return hashlib.sha256(text.encode() + b"\0" + opponent).digest()
+    hashes = {}
+    for game in dict.fromkeys(options.all_games):
+        text = json.dumps([rules | {"game": game, "facts": facts()[game]}], sort_keys=True)
+        hashes[game] = hashlib.sha256(text.encode() + b"\0" + opponent).digest()
+    return [hashes[game] for game in options.all_games]

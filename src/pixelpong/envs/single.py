@@ -28,6 +28,7 @@ from pixelpong.envs.options import CoinsName, check_option
 from pixelpong.envs.vector import Actions, Observation, VectorEnv
 from pixelpong.errors import ConfigError, must_be, unknown
 from pixelpong.games.console import PONG
+from pixelpong.games.memory import read_array
 from pixelpong.items import BUILTIN
 from pixelpong.schema import Share
 
@@ -186,16 +187,37 @@ class SingleEnv(gymnasium.Env[NDArray[Any], np.int64]):
         for name in options or {}:
             raise ConfigError(f"reset() has no option {name!r}. Leave it out.")
         seed = None if seed is None else read_seed(seed)
-        super().reset(seed=seed)
-        if seed is not None:  # wrappers draw their no-ops from the same numbers as with ale-py
-            own, _ = split_seed(seed)
-            self._np_random, _ = seeding.np_random(own)
-        observations, _ = self._envs.reset(seed=seed)
+        if seed is None:
+            observations, _ = self._envs.reset()
+        else:  # wrappers draw their no-ops from the same numbers as with ale-py
+            generator, _ = seeding.np_random(split_seed(seed)[0])
+            observations, _ = self._envs._reset(seed, None, (generator, seed))
         return observations[0], self._info()
+
+    # Gymnasium's environments keep their generator here. It is kept with the game, so a reset that
+    # is interrupted changes both or none.
+
+    @property
+    def _np_random(self) -> np.random.Generator | None:
+        generator, _ = self._envs._pending.kept or (None, None)
+        return generator
+
+    @_np_random.setter
+    def _np_random(self, generator: np.random.Generator | None) -> None:
+        self._envs._keep((generator, self._np_random_seed))
+
+    @property
+    def _np_random_seed(self) -> int | None:
+        _, seed = self._envs._pending.kept or (None, None)
+        return seed
+
+    @_np_random_seed.setter
+    def _np_random_seed(self, seed: int | None) -> None:
+        self._envs._keep((self._np_random, seed))
 
     def step(self, action: Any) -> Step:
         """Play one step with an index of `actions`, or with a continuous action, [3] float32."""
-        chosen, shape = np.asarray(action), self.action_space.shape
+        chosen, shape = read_array("action", action, EnvError), self.action_space.shape
         is_continuous = isinstance(self.action_space, gymnasium.spaces.Box)
         if chosen.shape != shape or chosen.dtype.kind not in ("f" if is_continuous else "biu"):
             allowed = "a whole number"

@@ -7,6 +7,7 @@ sees itself on the right, so one agent can play both sides. A side serves when i
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
@@ -62,7 +63,7 @@ class TwoPlayerEnv(ParallelEnv):
         space = envs.single_observation_space
         self.observation_spaces = dict.fromkeys(self.possible_agents, space)
         self.observation_space = self.observation_spaces.__getitem__
-        self.state_space, self._newest = space, None
+        self.state_space = space
 
     @property
     def agents(self) -> list[str]:
@@ -86,9 +87,9 @@ class TwoPlayerEnv(ParallelEnv):
 
     def state(self) -> Any:
         """What both agents see together, in `state_space`: the right side's observation."""
-        if self._newest is None:
+        if self._envs.games["episode"][0] < 0:
             raise ConfigError("There is no state before the first reset().")
-        return self._newest.copy()
+        return self._envs._observe()[0]
 
     def reset(self, seed: int | None = None, options: Each | None = None) -> tuple[Each, Each]:
         """Start an episode; return each agent's observation and info.
@@ -102,10 +103,11 @@ class TwoPlayerEnv(ParallelEnv):
         """Play a step with one action per agent."""
         if not self.agents:
             raise ConfigError("No episode is in progress: call reset() before step().")
-        if set(actions) != set(self.possible_agents):
-            named = ", ".join(map(str, actions)) or "none"
+        if not isinstance(actions, Mapping) or set(actions) != set(self.possible_agents):
+            is_named = isinstance(actions, Mapping) and actions
+            named = ", ".join(map(str, actions)) if is_named else repr(actions)
             raise ConfigError(must_be("actions", "those of right and left", named))
-        numbers = np.array([[actions[agent] for agent in self.possible_agents]])
+        numbers: Any = [[actions[agent] for agent in self.possible_agents]]
         observations, (reward,), (over,), (cut,), _ = self._envs.step(numbers)
         rewards = {"right": float(reward), "left": 0.0 - float(reward)}
         names = self.possible_agents
@@ -124,7 +126,7 @@ class TwoPlayerEnv(ParallelEnv):
 
     def _see(self, right: Any) -> Each:
         """Each side's observation."""
-        self._newest, kind = right, self._envs.observation
+        kind = self._envs.observation
         axes = {"atari": 2, "field": 1, "pixels": 1}  # across the picture
         left = mirror(right) if kind == "frame" else np.flip(right, axes[kind])
         return {"right": right, "left": np.ascontiguousarray(left)}

@@ -2,13 +2,14 @@
 
 A game is a row in a few arrays, so a state is a copy of them.
 
-Ctrl-C may come at any moment. Before its round starts, a call changes only data that is recomputed
-from the state. Once the round has started, it is played to its end, if necessary by the next call.
+Ctrl-C may come at any moment. Before its step begins, a call changes only data that is recomputed
+from the state. A step begins with one assignment, which replaces `Pending` as well; then it is
+played to its end, if necessary by the next call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import gymnasium
@@ -20,7 +21,6 @@ from numpy.typing import NDArray
 from pixelpong import kernels
 from pixelpong.config.protocols import FrameLimit, FrameSkip
 from pixelpong.envs.actions import ActionReader
-from pixelpong.envs.batches import Waiting
 from pixelpong.envs.coins import BLOCK, Coins
 from pixelpong.envs.errors import EnvError, EnvOrderError, EnvValueError
 from pixelpong.envs.inputs import read_mask, read_seeds, split_seed
@@ -47,15 +47,15 @@ from pixelpong.envs.options import (
     check_options,
     hash_rules,
 )
+from pixelpong.envs.pending import Part, Pending, Step, give
 from pixelpong.games.console import PONG
 from pixelpong.games.games import Games
 from pixelpong.games.memory import State
 from pixelpong.games.turns import Workers
 from pixelpong.items import BUILTIN
+from pixelpong.kernels.stepping import Results
 from pixelpong.machine import count_cores
 from pixelpong.schema import Count, Number, Share
-
-Step = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]
 
 
 class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
@@ -78,7 +78,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
             default with an opponent or `max_frameskip`, which `AtariVectorEnv` does not have.
         num_threads: number of threads; 0 or None: one per core. It does not affect the results.
         thread_affinity_offset: the core of the first thread, which is the caller's and stays free;
-            the others stay on the cores after it. −1: all are free.
+            the others stay on the cores after it, from the last core on those from the first on.
+            −1: all are free.
         batch_size: number of games whose results `recv` returns; 0: all of them.
         copy: False reuses one array, so each step overwrites the observations of the last one.
         render_mode: ``"rgb_array"`` for `render`, or None.
@@ -167,7 +168,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         options = self._options
         self.single_observation_space = make_observation_space(options, self._view.rows)
         self.single_action_space = make_action_space(options, self._actions.count)
-        size = options.batch_size or options.num_envs
+        self.batch_size = size = options.batch_size or options.num_envs
         self.observation_space = batch_space(self.single_observation_space, size)
         self.action_space = batch_space(self.single_action_space, size)
 
@@ -182,7 +183,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
             workers=Workers(options.num_threads or count_cores(), options.thread_affinity_offset),
             num_uniforms=BLOCK if options.coins_name == "pixelpong" else 1,
             autoresets=AUTORESETS[mode],
-            rules_hash=hash_rules(options, self._opponents.fingerprint.encode()),
+            rules_hashes=hash_rules(options, self._opponents.fingerprint.encode()),
             has_opponents=bool(self._opponents),
         )
         self.games, self._orders, self._turns = games.rows, games.orders, games.turns
@@ -192,12 +193,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         needs_coins = sticky or options.max_frameskip is not None or self._opponents
         is_ours = options.coins_name == "pixelpong"
         self._coins = Coins(games) if needs_coins and is_ours else None
-        self._env_ids: NDArray[np.integer[Any]] = np.arange(size, dtype=np.int32)
-        is_whole = options.batch_size in (0, size)
-        self._waiting = None if is_whole else Waiting(options.batch_size)
-        # The games whose results were received last, and the games of the last `send`.
-        self._received = self._sent = self._env_ids
-        self._is_sent = False  # whether results of it were not collected
+        self._all = np.arange(size, dtype=np.int32)
+        self._has_batches = self.batch_size < size
         self._observations = self._empty(size)
         # The last observations of episodes whose next episode started in the same step.
         self._final = self._empty(size if mode == AutoresetMode.SAME_STEP else 0)
@@ -209,24 +206,30 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
 
         `seed` is one number, from which the games' seeds are consecutive, or one number for each
         game that is reset. A seed starts its first episode; without one, the next episode starts.
+        Results that were not received are forgotten; if there are any, all games must be reset.
         """
+        return self._reset(seed, options)
+
+    def _reset(self, seed: Any, options: Any, *kept: Any) -> tuple[NDArray[Any], dict[str, Any]]:
+        """Start episodes; the environment keeps what is given from then on."""
         with self._turns.lock:
             self._turns.settle()
             mask = read_mask(options, self.num_envs, is_first=not self._is_seeded)
-            if self._waiting and not mask.all():
+            if self._has_batches and not mask.all():
                 raise EnvValueError("With batch_size < num_envs, reset() starts all games.")
+            if self._pending.waiting and not mask.all():
+                raise EnvOrderError("Results wait: call recv() before you reset some of the games.")
             which = np.flatnonzero(mask)
             if seed is None and not self._is_seeded:
                 seed = int(np.random.SeedSequence().generate_state(1)[0] >> 1)
             self._orders.seeds[which] = -1 if seed is None else self._read_seeds(seed, len(which))
             self._moves[:, 0] = np.where(mask, kernels.RESET, kernels.LEAVE)
-            self._begin(self._games.begin)
-            results = self._collect()
-            if self._waiting:
-                self._waiting.clear()
-                self._waiting.add(self._env_ids, results)
-                results = self.recv()
-            return results[0], results[-1]
+            begun = Pending(self._all, kept=kept[0] if kept else self._pending.kept)
+            results = self._make_results(begun)
+            parts, rest = begun.add(results, None).take(self.batch_size)
+            self._begin(results, rest)
+            observations, *_, infos = self._collect(parts)
+            return observations, infos
 
     def step(self, actions: NDArray[Any]) -> Step:
         """Play a step of each game with an action, [N] indices; with ``opponent="self"`` [N, 2].
@@ -234,49 +237,34 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         Returns the observations, the rewards [N] int32, whether each episode is over and whether
         the frame limit cut it off, [N] bool each, and infos. With a `batch_size` of B, the actions
         are for the games that were received last, and results come for the next ones, [B] each.
+        As in ale-py, results of an earlier `send` come first.
         """
-        if self._waiting:
-            self.send(actions)
-            return self.recv()
         with self._turns.lock:
-            self._turns.settle()
-            self._order(actions)
-            self._begin(self._games.begin)
-            return self._collect()
+            results, pending = self._order(actions)
+            parts, rest = pending.take(self.batch_size)
+            # If earlier results come first, nobody has to wait for this step.
+            self._begin(results, rest, is_sent=parts[-1].results is not results)
+            return self._collect(parts)
 
     def send(self, actions: NDArray[Any]) -> None:
-        """Begin a step, as `step` plays it, in other threads; `recv` returns its results."""
+        """Begin a step, as `step` plays it, in other threads; `recv` returns its results.
+
+        Without a `batch_size`, further steps may be sent before; `recv` returns one after another.
+        """
         with self._turns.lock:
-            self._turns.settle()
-            if self._waiting:
-                self._receive()
-            self._order(actions)
-            self._begin(self._games.send)
-            self._sent, self._is_sent = self._received, True
+            self._begin(*self._order(actions), is_sent=True)
 
     def recv(self) -> Step:
         """The results of what was sent; with a `batch_size`, of the games that come next."""
         with self._turns.lock:
-            is_enough = self._waiting and self._waiting.is_enough
-            if not (is_enough or self._is_sent):
-                raise EnvOrderError("No more results will come: call send() before recv().")
-            if not self._waiting:
-                whole = self._collect()
-                self._is_sent = False
-                return whole
-            if not is_enough:
-                self._receive()
-            results: Step = self._waiting.take()
-            self._received = results[-1]["env_id"]
-            if len(self._final) and not (results[2] | results[3]).any():
-                del results[-1]["final_obs"]
-            return results
-
-    def _receive(self) -> None:
-        """Let the results of what was sent wait with the others."""
-        if self._waiting and self._is_sent:
-            self._waiting.add(self._sent, self._collect())
-            self._is_sent = False
+            pending = self._pending
+            if self._has_batches and pending.received is not None:
+                raise EnvOrderError("The games that were received wait: call send() before recv().")
+            parts, rest = pending.take(self.batch_size)
+            if parts[-1].results is pending.waiting[-1].results:  # which may not be there yet
+                self._turns.settle()
+            self._turns.note(rest)
+            return self._collect(parts)
 
     def xla(self) -> Any:
         """Refuse; ale-py's environment has functions for JAX here."""
@@ -308,13 +296,24 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
     def restore_state(self, state: State) -> None:
         """Continue from a state of these games, or of the same number with the same options.
 
+        Results that were not received are forgotten.
+
         Raises:
             ConfigError: the state does not fit these games; nothing has changed.
         """
         with self._turns.lock:
             self._refuse_batches()
             self._turns.settle()
-            self._games.restore(state)
+            self._games.restore(state, Pending(self._all, kept=self._pending.kept))
+
+    def _observe(self) -> NDArray[Any]:
+        """The newest observations again, [N, …]."""
+        with self._turns.lock:
+            self._turns.settle()
+            self._moves[:, 0] = kernels.LEAVE
+            results = self._make_results(self._pending)
+            self._begin(results, self._pending)
+            return self._collect((Part(self._all, results),))[0]
 
     def close_extras(self, **_: Any) -> None:
         """End the threads."""
@@ -322,15 +321,17 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
             self._turns.close()
 
     def _refuse_batches(self) -> None:
-        if self._waiting:
+        if self._has_batches:
             raise EnvOrderError("With batch_size < num_envs there are no states; leave it out.")
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self._options, self.clone_state()
+        with self._turns.lock:
+            return self._options, self.clone_state(), self._pending.kept
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        options, memory = state
+        options, memory, kept = state
         self.__init__(**vars(options) | {"games": options.games or None})  # type: ignore[misc]
+        self._turns.note(Pending(self._all, kept=kept))
         self.restore_state(memory)
 
     def _read_seeds(self, seed: Any, count: int) -> list[int]:
@@ -344,18 +345,34 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
     def _is_seeded(self) -> bool:
         return bool(self.games["episode"][0] >= 0)
 
-    def _order(self, actions: NDArray[Any]) -> None:
-        """Write the orders for a step."""
-        moves = self._actions.read(actions, self.action_space.shape, self._received)
+    @property
+    def _pending(self) -> Pending:
+        pending: Pending = self._turns.noted or Pending(self._all)
+        return pending
+
+    def _keep(self, kept: Any) -> None:
+        """Keep something else beside the games."""
+        with self._turns.lock:
+            self._turns.note(self._pending._replace(kept=kept))
+
+    def _order(self, actions: NDArray[Any]) -> tuple[Results, Pending]:
+        """Write the orders for a step; return where its results go, and what is then pending."""
+        self._turns.settle()
+        pending = self._pending
+        results = self._make_results(pending)
+        begun = pending.add(results, None if self._has_batches else self._all)
+        received = pending.received
+        assert received is not None
         if not self._is_seeded:
             raise EnvOrderError("No episode is in progress: call reset() before step().")
+        moves = self._actions.read(actions, self.action_space.shape, received)
         if self.autoreset_mode == AutoresetMode.DISABLED and not self.games["is_on"].all():
             raise EnvOrderError("An episode has ended: call reset() before step().")
         if self._coins:
             self._coins.draw()
-        if self._waiting:
+        if self._has_batches:
             self._moves[:, 0] = kernels.SKIP
-            self._moves[self._received, : moves.ndim] = moves.reshape(len(moves), -1)
+            self._moves[received, : moves.ndim] = moves.reshape(len(moves), -1)
         elif moves.ndim == 1:
             self._moves[:, 0] = moves
         else:
@@ -363,32 +380,25 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         if self._opponents:
             self._opponents.decide(self._games, self.games["is_on"] != 0)
         self._orders.seeds[:] = -1
+        return results, begun
 
-    def _begin(self, play: Callable[[NDArray[Any], NDArray[Any]], object]) -> None:
+    def _make_results(self, pending: Pending) -> Results:
+        """Make the arrays for a step; those of results that wait are not used again."""
+        if self._options.copy or pending.waiting:
+            self._observations = self._empty(self.num_envs)
+        if pending.waiting:
+            self._final = self._empty(len(self._final))
+        return self._games.make_results(self._observations, self._final)
+
+    def _begin(self, results: Results, pending: Pending, *, is_sent: bool = False) -> None:
         """Carry out the orders, or begin to."""
         if self.closed:
             raise EnvOrderError("The environment is closed; make a new one.")
-        if self._options.copy:
-            self._observations = self._empty(self.num_envs)
-        self._is_sent = False
-        play(self._observations, self._final)
+        self._games.begin(results, pending, is_sent=is_sent)
 
-    def _collect(self) -> Step:
-        """The results of all games."""
-        results = self._games.receive()
-        rewards, lives, total_frames, episode_frames = results.numbers
-        is_over, is_cut = results.ends
-        infos = {
-            "env_id": self._env_ids.copy(),
-            "lives": lives,
-            "frame_number": total_frames,
-            "episode_frame_number": episode_frames,
-        }
-        if len(self._final) and (self._waiting or results.ends.any()):
-            ended = is_over | is_cut
-            infos["final_obs"] = final = self._observations.copy()
-            final[ended] = self._final[ended]
-        return self._observations, rewards, is_over, is_cut, infos
+    def _collect(self, parts: tuple[Part, ...]) -> Step:
+        """The results of these games, for the program."""
+        return give(parts, self.num_envs, self.single_observation_space.shape or ())
 
     def _empty(self, size: int) -> NDArray[Any]:
         space = self.single_observation_space

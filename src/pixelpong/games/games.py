@@ -21,9 +21,9 @@ from pixelpong.games.console import Rules, load_any
 from pixelpong.games.memory import Memory, State
 from pixelpong.games.parts import make_parts
 from pixelpong.games.pictures import View
-from pixelpong.games.turns import ONE_THREAD, Play, Turns, Workers
+from pixelpong.games.turns import ONE_THREAD, Turns, Workers
 from pixelpong.kernels import stepping
-from pixelpong.kernels.stepping import Orders, Part, Results
+from pixelpong.kernels.stepping import FAULT, Orders, Part, Results
 
 
 class Games:
@@ -47,7 +47,7 @@ class Games:
         workers: Workers = ONE_THREAD,
         num_uniforms: int = 1,
         autoresets: int = kernels.NEVER,
-        rules_hash: bytes = bytes(32),
+        rules_hashes: Sequence[bytes] = (),
         has_opponents: bool = False,
     ) -> None:
         """Make games without starting an episode.
@@ -61,7 +61,8 @@ class Games:
             num_uniforms: number of steps per game for which `orders` can hold random numbers.
             autoresets: when the next episode starts after one has ended: `kernels.NEVER` without a
                 RESET, `kernels.NEXT_STEP` or `kernels.SAME_STEP`.
-            rules_hash: hash of everything, besides its state, on which a game's future depends.
+            rules_hashes: of each game, a hash of everything, besides its state, on which its future
+                depends; 32 bytes. Without them, all games have the same.
             has_opponents: whether networks, which have a memory, play the left side.
         """
         self._step = kernels.STEPS[view.observation]
@@ -74,12 +75,11 @@ class Games:
             max(game.cartridge.kept_size for game in self._cartridges),
             view,
             common.max_frames,
-            rules_hash,
+            rules_hashes or [bytes(32)] * size,
             has_opponents=has_opponents,
         )
         self.rows, self.states, self.chances = memory.games, memory.states, memory.chances
         self.frames, self.streams = memory.frames, memory.streams
-        self._faults = memory.games["fault"]
         self.remembered = memory.streams.copy()  # `streams` after the next step
         width = 2 + common.frame_skips[1]
         self.orders = Orders(
@@ -112,52 +112,50 @@ class Games:
         Raises:
             EmulatorError: the cartridge needs something that the console does not support.
         """
-        self.begin(observations, final_observations)
-        return self.receive()
+        results = self.make_results(observations, final_observations)
+        self.begin(results)
+        raise_faults(results.numbers)
+        return results
 
-    def begin(self, observations: NDArray[Any], final_observations: NDArray[Any]) -> None:
-        """Carry out the orders, like `play`; `receive` returns the results."""
-        self.turns.play(self._prepare(observations, final_observations))
-
-    def send(self, observations: NDArray[Any], final_observations: NDArray[Any]) -> None:
-        """Begin to carry out the orders, like `play`; `receive` returns the results."""
-        self.turns.send(self._prepare(observations, final_observations))
-
-    def receive(self) -> Results:
-        """The results of what was begun last, as `play` returns them."""
-        self.turns.settle()
-        if np.count_nonzero(self._faults):  # of games that did not play, they are known
-            faults = self._faults[self.orders.moves[:, 0] >= kernels.RESET]
-            if faults.any():
-                raise not_covered(int(faults.max()))
-        return self._results
-
-    def _prepare(self, observations: NDArray[Any], final: NDArray[Any]) -> Play:
-        """The function that plays a share of the games, and the arrays for the results."""
+    def make_results(self, observations: NDArray[Any], final: NDArray[Any]) -> Results:
+        """Results of the next step that go into these arrays, see `play`."""
         size = len(self.rows)
-        self._results = Results(
+        return Results(
             observations.reshape(-1, *self._shape),
             final.reshape(-1, *self._shape),
-            numbers=np.empty((4, size), np.int32),
-            ends=np.empty((2, size), np.bool_),
+            numbers=np.empty((7, size), np.int32),
+            ends=np.empty((3, size), np.bool_),
         )
+
+    def begin(self, results: Results, noted: Any = None, *, is_sent: bool = False) -> None:
+        """Carry out the orders, or let other threads begin to if they are sent; see `Turns`."""
         # Not a method: a waiting thread holds a reference to its last round, and these games must
         # remain collectable.
-        return functools.partial(
-            _play_share, self._step, self._games, self.orders, self._parts, self._results
+        play = functools.partial(
+            _play_share, self._step, self._games, self.orders, self._parts, results
         )
+        self.turns.begin(play, noted, is_sent=is_sent)
 
     def clone(self) -> State:
         """The state on which the future of all games depends: copies of some arrays [N, …]."""
         return tuple(array.copy() for array in self._memory.arrays())
 
-    def restore(self, state: State) -> None:
+    def restore(self, state: Any, noted: Any = None) -> None:
         """Continue from a state of these games, or of the same number of games with the same rules.
 
         Raises:
             ConfigError: the state does not fit these games; nothing has changed.
         """
-        self.turns.restore(self._memory.read(state))
+        self.turns.restore(self._memory.read(state), noted)
+
+
+def raise_faults(numbers: NDArray[np.int32]) -> None:
+    """Raise an error if a game met something that the console does not support.
+
+    `numbers` are those of `Results`, of all games or of some.
+    """
+    if np.count_nonzero(numbers[FAULT]):
+        raise not_covered(int(numbers[FAULT].max()))
 
 
 def _as_bytes(records: NDArray[np.void]) -> NDArray[np.uint8]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,19 @@ _BOUNDS = {
 }  # fmt: skip
 
 
+def read_array(name: str, value: Any, error: type[ConfigError] = ConfigError) -> NDArray[Any]:
+    """What a program gives as an array, whatever it is; an `error` if it is none."""
+    try:
+        return np.asarray(value)
+    except Exception as reason:  # also what an object's own conversion raises
+        raise error(must_be(name, "an array", f"{type(value).__name__}: {reason}")) from reason
+
+
 class Memory:
     """Everything on which the future of N games depends, in arrays with one row per game.
 
-    The first array, [N, 32] uint8, holds a hash of the games' rules, so that no game continues
-    under other rules.
+    The first array, [N, 32] uint8, holds a hash of each game's rules, so that no game continues
+    under the rules of another one.
     """
 
     def __init__(
@@ -39,15 +48,15 @@ class Memory:
         state_size: int,
         view: View,
         max_frames: int,
-        rules: bytes,
+        rules: Sequence[bytes],
         *,
         has_opponents: bool,
     ) -> None:
         """Make it for `size` games of at most `max_frames` frames.
 
-        A console's state has `state_size` bytes; `rules` is a hash of 32 bytes.
+        A console's state has `state_size` bytes; `rules` are hashes of 32 bytes.
         """
-        self.rules = np.tile(np.frombuffer(rules, np.uint8), (size, 1))
+        self.rules = np.frombuffer(b"".join(rules), np.uint8).reshape(size, -1)
         self.games = np.zeros(size, kernels.GAME)
         self.games["episode"] = -1
         self.chances = np.zeros(size, kernels.CHANCE)
@@ -72,17 +81,24 @@ class Memory:
         if not isinstance(state, (tuple, list)) or len(state) != len(ours):
             found = f"a {type(state).__name__}"
             raise ConfigError(must_be("the state", "one from clone_state()", found))
-        theirs = tuple(np.array(each) for each in state)
+        theirs = tuple(read_array("the state", each).copy() for each in state)
         if any(a.dtype != b.dtype or a.ndim != b.ndim for a, b in zip(ours, theirs, strict=True)):
             raise ConfigError("The state does not come from this version's clone_state().")
         size, rules = len(self.rules), theirs[0]
-        if rules.shape[1:] != self.rules.shape[1:] or (rules != self.rules[0]).any():
+        known = {each.tobytes() for each in self.rules}
+        if any(each.tobytes() not in known for each in rules):
             advice = "make both environments with the same options and the same opponent"
             raise ConfigError(f"The state belongs to games with other options; {advice}.")
         if len(rules) != size:
             advice = "repeat or select rows of each array"
             games = number_of(len(rules), "game")
             raise ConfigError(f"The state has {games}, not {size}; {advice}.")
+        for i in np.flatnonzero((rules != self.rules).any(axis=1)):
+            raise ConfigError(f"Row {i} of the state belongs to another game; give each its own.")
+        never = theirs[1]["episode"] < 0
+        if never.any() and not never.all():
+            which = np.flatnonzero(never)[0]
+            raise ConfigError(f"Game {which} of the state was never reset; reset it before.")
         if any(a.shape != b.shape for a, b in zip(ours, theirs, strict=True)) or not (
             self._is_sound(theirs)
         ):

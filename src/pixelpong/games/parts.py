@@ -33,8 +33,9 @@ def make_parts(
         which = np.array([i for i, other in enumerate(rules) if other == each])
         facts = load_any(each.game).cartridge
         seen = dataclasses.replace(view, palette=facts.palette, rows=facts.rows)
-        for k, share in enumerate(np.array_split(which, num_threads)):
-            thread = (first + k) % num_threads
+        for k in range(num_threads):
+            # Neighbours go to different threads, because a batch of games is one of neighbours.
+            share, thread = which[k::num_threads].copy(), (first + k) % num_threads
             if len(share):
                 start = _make_start(each, seen)
                 part = _make_part(memory, each, seen, start, share)

@@ -9,6 +9,7 @@ skips finished shares, and answers to an older round are ignored.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import threading
 import weakref
@@ -28,7 +29,9 @@ class Workers(NamedTuple):
     """The threads that play."""
 
     num_threads: int = 1  # with the caller's
-    first_core: int = -1  # the other threads stay on the cores after this one; −1: on any core
+    # The other threads stay on the cores after this one, and after the last core comes the first
+    # one; −1: on any core.
+    first_core: int = -1
 
 
 ONE_THREAD = Workers()
@@ -48,9 +51,10 @@ class Round:
         self._play(self._done, share)
         self.is_done[share] = True
 
-    def answer(self, share: int) -> None:
-        """Play a share in a helper thread and report the result."""
+    def answer(self, share: int, prepare: Callable[[], object]) -> None:
+        """Play a share in a helper thread and report the result; whatever fails is the answer."""
         try:
+            prepare()
             self.play(share)
         except BaseException as error:
             self.answers.put(error)
@@ -89,16 +93,25 @@ class Crew:
     def _start(self, share: int) -> None:
         tasks: SimpleQueue[Round | None] = SimpleQueue()
         self._queues.append(tasks)
-        core = self._first_core + share if self._first_core >= 0 else -1
+        core = (self._first_core + share) % (os.cpu_count() or 1) if self._first_core >= 0 else -1
         threading.Thread(target=_help, args=(tasks, share, core), daemon=True).start()
         self._helpers[share] = tasks
+
+
+class Now(NamedTuple):
+    """What has begun and must be finished, and what its caller noted when it began."""
+
+    noted: Any  # never changed, only replaced
+    round: Round | None = None  # the round in progress
+    state: State | None = None  # the state that is being restored
 
 
 class Turns:
     """The calls of an environment, one at a time; each has its full effect or none.
 
     Only rounds and restores started here change the memory. If an exception interrupts one, the
-    next call finishes it.
+    next call finishes it. They begin with one assignment, and with it what a caller has to keep
+    beside the memory is replaced as well: `noted`. So both are from before a call or from after it.
     """
 
     def __init__(self, workers: Workers, memory: Memory, num_parts: int) -> None:
@@ -106,50 +119,56 @@ class Turns:
         self._workers, self._memory, self._crew = workers, memory, Crew(workers)
         self._num_parts = num_parts
         self._lock, self._pid = threading.RLock(), os.getpid()
-        self._round: Round | None = None  # the round in progress
-        self._state: State | None = None  # the state that is being restored
+        self._now = Now(None)
 
     @property
     def lock(self) -> threading.RLock:
         """The lock that a thread holds while it is its turn.
 
         After a fork, the child has only one thread. So the lock and the crew are made anew there,
-        and if a round was in progress, all episodes are discarded.
+        and if a round was in progress, all episodes are discarded, and what was noted.
         """
         if self._pid != os.getpid():
-            if self._round is not None and not all(self._round.is_done):
+            played = self._now.round
+            if played is not None and not all(played.is_done):
                 self._memory.forget()
-                self._round = None
+                self._now = Now(None)
             self._crew, self._lock = Crew(self._workers), threading.RLock()
             self._pid = os.getpid()
         return self._lock
 
     def settle(self) -> None:
         """Finish the work of this call or of an interrupted earlier one."""
-        if self._round is not None:
-            self._crew.play(self._round)
-            self._round = None
-        if self._state is not None:
-            self._memory.write(self._state)
-            self._state = None
+        noted, played, state = self._now
+        if played is not None:
+            self._crew.play(played)
+        if state is not None:
+            self._memory.write(state)
+        if played is not None or state is not None:
+            self._now = Now(noted)
 
-    def _make_round(self, play: Play, *, is_sent: bool) -> Round:
-        return Round(play, self._workers.num_threads, self._num_parts, is_sent=is_sent)
+    def begin(self, play: Play, noted: Any, *, is_sent: bool) -> None:
+        """Play a round; if it is sent, only begin it, and a later call finishes it."""
+        played = Round(play, self._workers.num_threads, self._num_parts, is_sent=is_sent)
+        self._now = Now(noted, played)
+        if is_sent:
+            self._crew.hand_out(played)
+        else:
+            self.settle()
 
-    def play(self, play: Play) -> None:
-        """Play a round."""
-        self._round = self._make_round(play, is_sent=False)
-        self.settle()
-
-    def send(self, play: Play) -> None:
-        """Begin a round, which the next call finishes."""
-        self._round = self._make_round(play, is_sent=True)
-        self._crew.hand_out(self._round)
-
-    def restore(self, state: State) -> None:
+    def restore(self, state: State, noted: Any) -> None:
         """Continue from a state that `Memory.read` has returned."""
-        self._state = state
+        self._now = Now(noted, state=state)
         self.settle()
+
+    @property
+    def noted(self) -> Any:
+        """What was noted last; None at first, and in a child of a fork in a round."""
+        return self._now.noted
+
+    def note(self, noted: Any) -> None:
+        """Replace what was noted."""
+        self._now = self._now._replace(noted=noted)
 
     def close(self) -> None:
         """End the threads."""
@@ -162,11 +181,16 @@ def _help(tasks: SimpleQueue[Round | None], share: int, core: int) -> None:
     It must not refer to the environment or its crew. It is cheaper than a `ThreadPoolExecutor`
     (docs/log.md).
     """
-    if core >= 0 and hasattr(os, "sched_setaffinity"):  # Linux has it
-        with contextlib.suppress(OSError):  # there are fewer cores
-            os.sched_setaffinity(0, {core})
     for played in iter(tasks.get, None):
-        played.answer(share)
+        played.answer(share, functools.partial(_stay_on, core))
+        core = -1
+
+
+def _stay_on(core: int) -> None:
+    """Keep this thread on a core; −1: on any."""
+    if core >= 0 and hasattr(os, "sched_setaffinity"):  # Linux has it
+        with contextlib.suppress(OSError):  # this process may not use that core
+            os.sched_setaffinity(0, {core})
 
 
 def _end(queues: list[SimpleQueue[Round | None]]) -> None:

@@ -62,12 +62,15 @@ class Results(NamedTuple):
     # The last observations of episodes that ended, in games where the next episode has already
     # started; else [0, …].
     final_observations: NDArray[Any]
-    numbers: NDArray[np.int32]  # [4, N], each line as REWARD and so on say
-    ends: NDArray[np.bool_]  # [2, N], whether an episode is over, or the frame limit ended it
+    numbers: NDArray[np.int32]  # [7, N], each line as REWARD and so on say
+    ends: NDArray[np.bool_]  # [3, N], each line as IS_OVER and so on say
 
 
-# The lines of `Results.numbers`.
-REWARD, LIVES, TOTAL_FRAMES, EPISODE_FRAMES = range(4)
+# The lines of `Results.numbers`. The last three are 0 in games that do not play; steps and return
+# are those of the episode that was played, also if the next one has already started.
+REWARD, LIVES, TOTAL_FRAMES, EPISODE_FRAMES, EPISODE_STEPS, EPISODE_RETURN, FAULT = range(7)
+# The lines of `Results.ends`: the episode is over; the frame limit ended it; a life was lost.
+IS_OVER, IS_CUT, IS_LOST = range(3)
 
 Pictures = tuple[NDArray[np.uint8], NDArray[np.uint8]]  # [rows, 160] each
 
@@ -300,8 +303,10 @@ def _make_step(see: Any, show: Any) -> Any:
         console, view, out = part.console, part.observed, results.observations
         rules, memories, frames = console.rules[0], games.memories, games.frames
         for i in part.which:
-            results.numbers[REWARD, i] = 0
-            results.ends[0, i] = results.ends[1, i] = False
+            for line in (REWARD, EPISODE_STEPS, EPISODE_RETURN, FAULT):
+                results.numbers[line, i] = 0
+            for line in range(3):
+                results.ends[line, i] = False
             if orders.moves[i, 0] == SKIP:
                 continue
             game, chance = games.rows[i], games.chances[i]
@@ -330,9 +335,12 @@ def _make_step(see: Any, show: Any) -> Any:
                 results.numbers[REWARD, i] = (
                     min(max(reward, -1), 1) if rules.clips_rewards else reward
                 )
-                results.ends[0, i] = game.is_over or is_told
+                results.ends[IS_OVER, i] = game.is_over or is_told
                 # A start may be beyond the limit, but only a step reports it.
-                results.ends[1, i] = game.is_cut and game.steps > 0 and not is_told
+                results.ends[IS_CUT, i] = game.is_cut and game.steps > 0 and not is_told
+                results.ends[IS_LOST, i] = is_lost
+                results.numbers[EPISODE_STEPS, i] = game.steps
+                results.numbers[EPISODE_RETURN, i] = game.points[0] - game.points[1]
                 if part.autoresets == SAME_STEP and not game.is_on and not game.fault:
                     show(game, i, view, results.final_observations)
                     start_episode(games, i, -1, part)
@@ -341,6 +349,7 @@ def _make_step(see: Any, show: Any) -> Any:
                     if len(frames):
                         _keep_frame(part.pictures[0], frames[i])
                     show(game, i, view, out)
+                results.numbers[FAULT, i] = game.fault
             results.numbers[LIVES, i] = chance.lives
             results.numbers[TOTAL_FRAMES, i] = game.total_frames
             results.numbers[EPISODE_FRAMES, i] = game.episode_frames

@@ -21,6 +21,7 @@ _part: Any = register_jitable(error_model="numpy")
 
 _SIZE, _LAST = 624, WORDS - 1  # words in the recurrence; the mask of an index
 _MOST = 2**32
+_MOST_REJECTED = 100  # two in succession are rejected with a probability of 1e-14 or less
 
 
 @_part
@@ -64,9 +65,12 @@ def use(twister):  # type: ignore[no-untyped-def]
 def use_below(twister, n):  # type: ignore[no-untyped-def]
     """A number from 0 to n − 1, as C++'s ``uniform_int_distribution`` of GNU's library gives it.
 
-    The method is Lemire's; very few numbers are rejected.
+    The method is Lemire's; very few numbers are rejected. A generator of zeros, which no seed
+    gives, would reject all of its numbers, so there is a limit.
     """
     product = use(twister) * n
-    while product % _MOST < (_MOST - n) % n:
+    for _ in range(_MOST_REJECTED):
+        if product % _MOST >= (_MOST - n) % n:
+            break
         product = use(twister) * n
     return product >> 32
