@@ -19,6 +19,7 @@ from waiting import wait_until
 
 import pixelpong
 from pixelpong.errors import ConfigError
+from pixelpong.games.turns import Now
 
 PACKAGE = Path(pixelpong.__file__).parent
 ROOMS = (f"{PACKAGE / 'envs'}{os.sep}", f"{PACKAGE / 'games'}{os.sep}")
@@ -202,7 +203,7 @@ def test_a_child_of_a_fork_plays_its_parents_environment_on():
 def test_a_fork_in_a_step_leaves_the_child_without_an_episode():
     """What its parent's threads were playing cannot be known."""
     envs, _ = make("field, two threads")
-    envs._turns._round = type("Half", (), {"is_done": [True, False]})()
+    envs._turns._now = Now(None, type("Half", (), {"is_done": [True, False]})())
     child = os.fork()
     if child == 0:
         signal.alarm(60)

@@ -154,9 +154,10 @@ def _read_games(games: Any, maker: str) -> tuple[str, ...]:
     if games is None:
         return ()
     is_list = isinstance(games, Iterable) and not isinstance(games, str)
-    if not is_list or not all(isinstance(game, str) for game in (games := tuple(games))):
+    names = tuple(games) if is_list else (games,)
+    if not is_list or not all(isinstance(name, str) for name in names):
         raise EnvError(f"{maker}: {must_be('games', 'a list of names', repr(games))}")
-    return games
+    return names
 
 
 def _count(games: tuple[str, ...], options: dict[str, Any]) -> int:

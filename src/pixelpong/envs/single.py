@@ -173,7 +173,7 @@ class SingleEnv(gymnasium.Env[NDArray[Any], np.int64]):
     # is interrupted changes both or none.
 
     @property
-    def _np_random(self) -> np.random.Generator | None:  # type: ignore[override]
+    def _np_random(self) -> np.random.Generator | None:
         generator, _ = self._envs._pending.kept or (None, None)
         return generator
 
@@ -182,7 +182,7 @@ class SingleEnv(gymnasium.Env[NDArray[Any], np.int64]):
         self._envs._keep((generator, self._np_random_seed))
 
     @property
-    def _np_random_seed(self) -> int | None:  # type: ignore[override]
+    def _np_random_seed(self) -> int | None:
         _, seed = self._envs._pending.kept or (None, None)
         return seed
 

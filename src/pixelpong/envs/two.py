@@ -101,7 +101,7 @@ class TwoPlayerEnv(ParallelEnv):
             is_named = isinstance(actions, Mapping) and actions
             named = ", ".join(map(str, actions)) if is_named else repr(actions)
             raise ConfigError(must_be("actions", "those of right and left", named))
-        numbers = [[actions[agent] for agent in self.possible_agents]]
+        numbers: Any = [[actions[agent] for agent in self.possible_agents]]
         observations, (reward,), (over,), (cut,), _ = self._envs.step(numbers)
         rewards = {"right": float(reward), "left": 0.0 - float(reward)}
         names = self.possible_agents
