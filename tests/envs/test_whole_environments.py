@@ -6,48 +6,19 @@ import contextlib
 import gc
 import os
 import signal
-import sys
 import threading
 import weakref
-from pathlib import Path
 
 import numpy as np
 import pytest
 from environments import KINDS, SHORT, make, state_of
+from interrupts import Interrupts
 from promises import promise
 from waiting import wait_until
 
 import pixelpong
 from pixelpong.errors import ConfigError
 from pixelpong.games.turns import Now
-
-PACKAGE = Path(pixelpong.__file__).parent
-ROOMS = (f"{PACKAGE / 'envs'}{os.sep}", f"{PACKAGE / 'games'}{os.sep}")
-
-
-class Interrupts:
-    """While inside, raises KeyboardInterrupt at one bytecode of an environment, by its number."""
-
-    def __init__(self, number):
-        self.left, self.number = number, number
-
-    def _trace(self, frame, event, arg):
-        if not frame.f_code.co_filename.startswith(ROOMS):
-            return None
-        frame.f_trace_opcodes = True
-        if event == "opcode":
-            self.left -= 1
-            if self.left == 0:
-                raise KeyboardInterrupt
-        return self._trace
-
-    def __enter__(self):
-        self.before = sys.gettrace()
-        sys.settrace(self._trace)
-        return self
-
-    def __exit__(self, *_):
-        sys.settrace(self.before)
 
 
 @promise("whole environments")

@@ -345,7 +345,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
 
     @property
     def _pending(self) -> Pending:
-        return self._turns.noted or Pending(self._all)  # type: ignore[no-any-return]
+        return self._turns.noted or Pending(self._all)
 
     def _keep(self, kept: Any) -> None:
         """Keep something else beside the games."""
