@@ -73,9 +73,6 @@ def test_a_call_between_finishes_what_was_sent():
     stepped.step(actions)
     for ours, theirs in zip(sent.clone_state(), stepped.clone_state(), strict=True):
         assert ours.tobytes() == theirs.tobytes()
-    sent.step(actions)
-    with pytest.raises(EnvOrderError, match="call send"):
-        sent.recv()
 
 
 def test_calls_in_the_wrong_order_are_refused_in_a_sentence():
@@ -87,9 +84,13 @@ def test_calls_in_the_wrong_order_are_refused_in_a_sentence():
         envs.recv()
     parts = make(4, batch_size=2)
     parts.reset(seed=0)
-    parts.recv()
-    with pytest.raises(EnvOrderError, match="call send"):
+    with pytest.raises(EnvOrderError, match=r"call send\(\) before recv"):
         parts.recv()
+    parts.send(np.zeros(2, int))
+    for again in (parts.send, parts.step):
+        with pytest.raises(EnvOrderError, match=r"call recv\(\) before the next step"):
+            again(np.zeros(2, int))
+    parts.recv()
     with pytest.raises(EnvValueError, match="reset\\(\\) starts all games"):
         parts.reset(options={"reset_mask": np.array([True, False, True, True])})
     with pytest.raises(EnvOrderError, match="no states"):
@@ -119,3 +120,49 @@ def test_games_that_do_not_play_end_nothing(monkeypatch):
         assert not over.any()
         assert not cut.any()
         assert "final_obs" not in infos
+
+
+@pytest.mark.parametrize("options", [{}, {"copy": False}, {"autoreset_mode": "SameStep"}], ids=str)
+def test_several_steps_may_be_sent_before_their_results_are_received(options):
+    """`recv` gives them one after another, and `step` the first of them, as in ale-py."""
+    sent, stepped = make(3, **options), make(3, **options)
+    for envs in (sent, stepped):
+        envs.reset(seed=0)
+    ended = 0
+    for t in range(60):
+        wanted = []
+        for k in range(3):
+            actions = np.full(3, (t + k) % 4)
+            if k < 2:
+                sent.send(actions)
+            wanted.append([np.array(it) for it in stepped.step(actions)[:4]])
+        for k, theirs in enumerate(wanted):
+            ours = sent.step(actions) if k == 0 else sent.recv()
+            for a, b in zip(ours, theirs, strict=False):
+                np.testing.assert_array_equal(a, b)
+            ended += int((ours[2] | ours[3]).any())
+        with pytest.raises(EnvOrderError, match="call send"):
+            sent.recv()
+    assert ended > 3
+
+
+def test_results_that_wait_are_in_the_way_of_a_reset_of_some_games():
+    envs = make(2)
+    envs.reset(seed=0)
+    envs.send(np.zeros(2, int))
+    with pytest.raises(EnvOrderError, match=r"call recv\(\)"):
+        envs.reset(options={"reset_mask": np.array([True, False])})
+    envs.recv()
+    envs.reset(options={"reset_mask": np.array([True, False])})
+
+
+def test_all_threads_have_games_to_play_in_a_batch():
+    for size, batch_size, num_threads in ((8, 4, 2), (64, 32, 8)):
+        options = {"batch_size": batch_size, "num_threads": num_threads}
+        envs = pixelpong.make_vec(size, "field", **options)
+        _, infos = envs.reset(seed=0)
+        shares = [np.concatenate([it.which for it in parts]) for parts in envs._games._parts]
+        assert len(shares) == num_threads
+        for _ in range(5):
+            assert all(np.isin(share, infos["env_id"]).any() for share in shares)
+            *_, infos = envs.step(np.zeros(batch_size, int))

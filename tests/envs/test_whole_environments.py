@@ -6,47 +6,19 @@ import contextlib
 import gc
 import os
 import signal
-import sys
 import threading
 import weakref
-from pathlib import Path
 
 import numpy as np
 import pytest
 from environments import KINDS, SHORT, make, state_of
+from interrupts import Interrupts
 from promises import promise
 from waiting import join, wait_until
 
 import pixelpong
 from pixelpong.errors import ConfigError
-
-PACKAGE = Path(pixelpong.__file__).parent
-ROOMS = (f"{PACKAGE / 'envs'}{os.sep}", f"{PACKAGE / 'games'}{os.sep}")
-
-
-class Interrupts:
-    """While inside, raises KeyboardInterrupt at one bytecode of an environment, by its number."""
-
-    def __init__(self, number):
-        self.left, self.number = number, number
-
-    def _trace(self, frame, event, arg):
-        if not frame.f_code.co_filename.startswith(ROOMS):
-            return None
-        frame.f_trace_opcodes = True
-        if event == "opcode":
-            self.left -= 1
-            if self.left == 0:
-                raise KeyboardInterrupt
-        return self._trace
-
-    def __enter__(self):
-        self.before = sys.gettrace()
-        sys.settrace(self._trace)
-        return self
-
-    def __exit__(self, *_):
-        sys.settrace(self.before)
+from pixelpong.games.turns import Now
 
 
 @promise("whole environments")
@@ -202,7 +174,7 @@ def test_a_child_of_a_fork_plays_its_parents_environment_on():
 def test_a_fork_in_a_step_leaves_the_child_without_an_episode():
     """What its parent's threads were playing cannot be known."""
     envs, _ = make("field, two threads")
-    envs._turns._round = type("Half", (), {"is_done": [True, False]})()
+    envs._turns._now = Now(None, type("Half", (), {"is_done": [True, False]})())
     child = os.fork()
     if child == 0:
         signal.alarm(60)

@@ -1,10 +1,9 @@
 """Many Atari games as one environment; a step of all games is one compiled call per thread.
 
-A game is a row in a few arrays, so a state is a copy of them.
-
-Ctrl-C may come at any moment. Before its step begins, a call changes only data that is recomputed
-from the state. A step begins with one assignment, which replaces `Pending` as well; then it is
-played to its end, if necessary by the next call.
+A game is a row in a few arrays, so a state is a copy of them. Ctrl-C may come at any moment. Before
+its step begins, a call changes only data that is recomputed from the state. A step begins with one
+assignment, which replaces `Pending` as well; then it is played to its end, if necessary by the next
+call.
 """
 
 from __future__ import annotations
@@ -196,7 +195,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         self._all = np.arange(size, dtype=np.int32)
         self._has_batches = self.batch_size < size
         self._observations = self._empty(size)
-        # The last observations of episodes whose next episode started in the same step.
+        # The last observations of episodes whose next one started in the same step.
         self._final = self._empty(size if mode == AutoresetMode.SAME_STEP else 0)
 
     def reset(
@@ -228,8 +227,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
             results = self._make_results(begun)
             parts, rest = begun.add(results, None).take(self.batch_size)
             self._begin(results, rest)
-            observations, *_, infos = self._collect(parts)
-            return observations, infos
+            step = self._collect(parts)
+            return step[0], step[-1]
 
     def step(self, actions: NDArray[Any]) -> Step:
         """Play a step of each game with an action, [N] indices; with ``opponent="self"`` [N, 2].
@@ -331,8 +330,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         options, memory, kept = state
         self.__init__(**vars(options) | {"games": options.games or None})  # type: ignore[misc]
-        self._turns.note(Pending(self._all, kept=kept))
-        self.restore_state(memory)
+        self._games.restore(memory, Pending(self._all, kept=kept))
 
     def _read_seeds(self, seed: Any, count: int) -> list[int]:
         seeds = read_seeds(seed, count)
@@ -347,8 +345,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
 
     @property
     def _pending(self) -> Pending:
-        pending: Pending = self._turns.noted or Pending(self._all)
-        return pending
+        return self._turns.noted or Pending(self._all)
 
     def _keep(self, kept: Any) -> None:
         """Keep something else beside the games."""
@@ -361,18 +358,16 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         pending = self._pending
         results = self._make_results(pending)
         begun = pending.add(results, None if self._has_batches else self._all)
-        received = pending.received
-        assert received is not None
         if not self._is_seeded:
             raise EnvOrderError("No episode is in progress: call reset() before step().")
-        moves = self._actions.read(actions, self.action_space.shape, received)
+        moves = self._actions.read(actions, self.action_space.shape, begun.waiting[-1].games)
         if self.autoreset_mode == AutoresetMode.DISABLED and not self.games["is_on"].all():
             raise EnvOrderError("An episode has ended: call reset() before step().")
         if self._coins:
             self._coins.draw()
         if self._has_batches:
             self._moves[:, 0] = kernels.SKIP
-            self._moves[received, : moves.ndim] = moves.reshape(len(moves), -1)
+            self._moves[begun.waiting[-1].games, : moves.ndim] = moves.reshape(len(moves), -1)
         elif moves.ndim == 1:
             self._moves[:, 0] = moves
         else:

@@ -56,7 +56,7 @@ class Memory:
 
         A console's state has `state_size` bytes; `rules` are hashes of 32 bytes.
         """
-        self.rules = np.frombuffer(b"".join(rules), np.uint8).reshape(size, -1)
+        self.rules = np.frombuffer(bytearray().join(rules), np.uint8).reshape(size, -1)
         self.games = np.zeros(size, kernels.GAME)
         self.games["episode"] = -1
         self.chances = np.zeros(size, kernels.CHANCE)

@@ -1,0 +1,237 @@
+"""Every public call of every environment that the package makes is done or not done.
+
+An interrupt comes at bytecodes all over the call, and at each one between the last after which the
+call was not done and the first after which it was. What the environment does afterwards must be
+what it does without the call, or after it.
+"""
+
+from __future__ import annotations
+
+import fake_sb3
+import numpy as np
+import pytest
+from environments import SHORT
+from interrupts import Interrupts
+from promises import promise
+
+import pixelpong
+from pixelpong.envs.errors import EnvOrderError
+from pixelpong.envs.single import SingleEnv
+from pixelpong.envs.two import TwoPlayerEnv
+from pixelpong.envs.vector import VectorEnv
+
+pytestmark = promise("whole environments")
+
+PLAIN = SHORT | {"num_threads": 1}
+# make_vec: number of games, observation, options.
+SENT = {
+    "whole": (3, "field", {}),
+    "threads": (3, "field", {"num_threads": 2}),
+    "one array": (2, "frame", {"copy": False}),
+    "in the same step": (3, "pixels", {"autoreset_mode": "SameStep"}),
+    "own resets": (2, "field", {"autoreset_mode": "Disabled"}),
+    "opponent": (2, "field", {"opponent": "club"}),
+    "several games": (3, "atari", {"games": ["breakout", "seaquest", "pong"], "img_height": 20,
+                                   "img_width": 20, "full_action_space": True}),
+    "batches": (4, "field", {"batch_size": 2}),
+    "batches in the same step": (5, "field", {"batch_size": 2, "autoreset_mode": "SameStep",
+                                              "num_threads": 2}),
+}  # fmt: skip
+VEC_CALLS = ("step", "send", "recv", "reset", "mask", "restore_state", "render", "clone_state")
+SINGLE_CALLS = ("step", "reset", "restore_state", "render", "clone_state", "get_action_meanings")
+TWO_CALLS = ("step", "reset", "render", "state")
+SB3_CALLS = ("step_wait", "reset", "get_images", "get_attr")
+# Calls that play nothing and change nothing that a later call shows.
+IDLE = {"close", "close_extras", "xla", "step_async", "set_attr", "env_method", "env_is_wrapped"}
+
+
+def flat(it):
+    if isinstance(it, dict):
+        return {name: flat(each) for name, each in it.items() if name != "t"}
+    if isinstance(it, tuple | list):
+        return [flat(each) for each in it]
+    return (it.dtype.str, it.shape, it.tobytes()) if isinstance(it, np.ndarray) else it
+
+
+class Vec:
+    def __init__(self, kind):
+        self.size, self.observation, self.options = SENT[kind]
+        self.count = self.options.get("batch_size", self.size)
+
+    def make(self, call):
+        envs = pixelpong.make_vec(
+            self.size, self.observation, render_mode="rgb_array", **PLAIN | self.options
+        )
+        envs.reset(seed=4)
+        for step in range(9 if self.count == self.size else 14):
+            envs.step(np.full(self.count, step % 6))
+        if call == "recv":
+            envs.send(np.full(self.count, 3))
+        if call == "restore_state":
+            start = envs.clone_state()
+            envs.step(np.full(self.count, 2))
+            self.elsewhere = envs.clone_state()
+            envs.restore_state(start)
+        return envs
+
+    def call(self, envs, name):
+        if name in ("step", "send"):
+            getattr(envs, name)(np.full(self.count, 3))
+        elif name == "mask":
+            envs.reset(options={"reset_mask": np.arange(self.size) == 0})
+        elif name == "reset":
+            envs.reset(seed=9)
+        elif name == "restore_state":
+            envs.restore_state(self.elsewhere)
+        else:
+            getattr(envs, name)()
+
+    def play_on(self, envs):
+        seen = []
+        for _ in range(3):
+            try:
+                seen.append(flat(envs.recv()))
+            except EnvOrderError:
+                break
+        seen.append(flat(envs.render()))
+        for step in range(8):
+            try:
+                seen.append(flat(envs.step(np.full(self.count, step % 4))))
+            except EnvOrderError as error:
+                seen.append(str(error))
+        return seen
+
+
+class Single:
+    def make(self, call):
+        env = pixelpong.make_env("field", sticky=0.25, max_frames=40, render_mode="rgb_array")
+        env.reset(seed=1)
+        for _ in range(3):
+            env.step(2)
+        self.elsewhere = env.clone_state()
+        env.step(3)
+        env.step(2)
+        return env
+
+    def call(self, env, name):
+        given = {"step": [3], "restore_state": [self.elsewhere]}.get(name, [])
+        getattr(env, name)(*given, **({"seed": 9} if name == "reset" else {}))
+
+    def play_on(self, env):
+        seen = [flat(env.render()), int(env.np_random.integers(2**40)), env.np_random_seed]
+        return [*seen, *(flat(env.step(3)) for _ in range(4))]
+
+
+class Two:
+    def make(self, call):
+        env = pixelpong.make_two("pixels", render_mode="rgb_array", **PLAIN)
+        env.reset(seed=1)
+        for _ in range(3):
+            env.step({"right": 2, "left": 3})
+        return env
+
+    def call(self, env, name):
+        given = [{"right": 3, "left": 3}] if name == "step" else []
+        getattr(env, name)(*given, **({"seed": 9} if name == "reset" else {}))
+
+    def play_on(self, env):
+        seen = [flat(env.state()), flat(env.render()), env.agents]
+        return [*seen, *(flat(env.step({"right": 1, "left": 2})) for _ in range(4))]
+
+
+class Sb3:
+    def __init__(self, module):
+        self.make_it = module.make_sb3
+
+    def make(self, call):
+        envs = self.make_it(2, "field", render_mode="rgb_array", **PLAIN)
+        envs.seed(3)
+        envs.reset()
+        for step in range(7):
+            envs.step(np.full(2, step % 4))
+        if call == "reset":
+            envs.seed(8)
+        envs.step_async(np.full(2, 3))
+        return envs
+
+    def call(self, envs, name):
+        getattr(envs, name)(*(["games"] if name == "get_attr" else []))
+
+    def play_on(self, envs):
+        seen = [flat(envs.get_images())]
+        seen += [flat(envs.step(np.full(2, step % 4))) for step in range(11)]
+        seen.append(flat(envs.reset()))
+        return [*seen, *(flat(envs.step(np.full(2, 2))) for _ in range(2))]
+
+
+def public_calls(cls):
+    """The public methods that the package itself gives to a class."""
+    own = [each for each in cls.__mro__ if each.__module__.startswith(("pixelpong", "our_"))]
+    return {
+        name
+        for each in own
+        for name, value in vars(each).items()
+        if not name.startswith("_") and callable(value)
+    } - {"maker"}
+
+
+def check(face, call):
+    undisturbed = face.play_on(face.make(call))
+    done = face.make(call)
+    with Interrupts(10**9) as counted:
+        face.call(done, call)
+    total, wanted = counted.number - counted.left, face.play_on(done)
+    results = {}
+
+    def interrupt(number):
+        envs = face.make(call)
+        with pytest.raises(KeyboardInterrupt), Interrupts(number):
+            face.call(envs, call)
+        seen = face.play_on(envs)
+        assert seen in (undisturbed, wanted), f"bytecode {number} of {total} of {call}"
+        results[number] = seen == wanted
+
+    last = total - total // 20  # a waiting thread may need fewer bytecodes the next time
+    for number in range(1, last, max(1, last // 24)):
+        interrupt(number)
+    if undisturbed != wanted:
+        assert set(results.values()) == {True, False}
+        before = max(number for number, is_done in results.items() if not is_done)
+        after = min(number for number, is_done in results.items() if is_done and number > before)
+        for number in range(before + 1, after):
+            interrupt(number)
+
+
+@pytest.mark.parametrize("kind", SENT)
+@pytest.mark.parametrize("call", VEC_CALLS)
+def test_a_call_of_make_vec_is_done_or_not_done(kind, call):
+    if "batch" in kind and call in ("mask", "restore_state", "clone_state"):
+        return  # refused, see test_batches
+    check(Vec(kind), call)
+
+
+@pytest.mark.parametrize("call", SINGLE_CALLS)
+def test_a_call_of_make_env_is_done_or_not_done(call):
+    check(Single(), call)
+
+
+@pytest.mark.parametrize("call", TWO_CALLS)
+def test_a_call_of_make_two_is_done_or_not_done(call):
+    check(Two(), call)
+
+
+@pytest.mark.parametrize("call", SB3_CALLS)
+def test_a_call_of_make_sb3_is_done_or_not_done(call, monkeypatch):
+    check(Sb3(fake_sb3.load(monkeypatch)), call)
+
+
+def test_each_maker_and_each_public_call_is_interrupted(monkeypatch):
+    makers = {name for name in pixelpong.__all__ if name.startswith("make_")}
+    assert makers == {"make_vec", "make_env", "make_two", "make_sb3"}
+    sb3 = fake_sb3.load(monkeypatch).StableBaselinesEnv
+    for cls, calls in (
+        (VectorEnv, VEC_CALLS), (SingleEnv, SINGLE_CALLS), (TwoPlayerEnv, TWO_CALLS),
+        (sb3, SB3_CALLS),
+    ):  # fmt: skip
+        missing = public_calls(cls) - set(calls) - IDLE
+        assert not missing, f"{cls.__name__}: no interrupt in {missing}"
