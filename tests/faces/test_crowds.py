@@ -14,7 +14,7 @@ from typing import ClassVar
 import httpx
 import pytest
 from promises import promise
-from waiting import wait_until
+from waiting import PATIENCE, join, wait_until
 from web_client import serving
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
@@ -215,11 +215,11 @@ def test_any_number_of_requested_games_leaves_the_page_responsive(tmp_path, pool
     monkeypatch.setattr(threads, "_free_threads", threading.BoundedSemaphore(2))
     monkeypatch.setattr(reels, "MAX_WAITING", 60)
     answers = []
-    with serving(tmp_path) as served, httpx.Client(base_url=served.url, timeout=None) as client:
+    with serving(tmp_path) as served, httpx.Client(base_url=served.url, timeout=PATIENCE) as client:
 
         def ask_for_a_game(number):
             address = f"{served.url}/api/runs/package/reels/club/{number}/0?viewer={number}"
-            while (answer := httpx.get(address, timeout=None)).json().get("problem"):
+            while (answer := httpx.get(address, timeout=PATIENCE)).json().get("problem"):
                 pass  # for that moment the threads read which agents there are
             answers.append(answer)
 
@@ -232,8 +232,7 @@ def test_any_number_of_requested_games_leaves_the_page_responsive(tmp_path, pool
             if number == 0:
                 wait_until(lambda: client.get("/api/runs").status_code == 200)
             pool.games[number].set_result(b'{"seed": 1}')
-        for each in crowd:
-            each.join()
+        join(*crowd)
         assert client.get("/api/runs").json() == {"runs": []}
     assert [answer.json() for answer in answers] == [{"seed": 1}] * 12
 
@@ -243,7 +242,7 @@ def test_games_whose_agents_are_looked_for_leave_threads_for_the_page(tmp_path, 
 
     def find(shelf, *_, **__):
         begun.append(1)
-        goes_on.wait()
+        goes_on.wait(PATIENCE)
         raise RunError("There is none.")
 
     monkeypatch.setattr(Library, "find_reel", find)
@@ -252,15 +251,14 @@ def test_games_whose_agents_are_looked_for_leave_threads_for_the_page(tmp_path, 
     answers = []
     with serving(tmp_path) as served:
         address = f"{served.url}/api/runs/package/reels/club"
-        ask = lambda: answers.append(httpx.get(address, timeout=None).status_code)  # noqa: E731
+        ask = lambda: answers.append(httpx.get(address, timeout=PATIENCE).status_code)  # noqa: E731
         crowd = [threading.Thread(target=ask) for _ in range(8)]
         for each in crowd:
             each.start()
         wait_until(lambda: len(begun) == library.MAX_FINDING)
-        assert httpx.get(f"{served.url}/api/runs", timeout=None).json() == {"runs": []}
+        assert httpx.get(f"{served.url}/api/runs", timeout=PATIENCE).json() == {"runs": []}
         goes_on.set()
-        for each in crowd:
-            each.join()
+        join(*crowd)
     assert answers == [404] * 8
 
 
@@ -296,7 +294,7 @@ def test_games_that_are_being_loaded_leave_threads_for_the_page(tmp_path, monkey
 
     def load_slowly(shelf, run_id, which):
         loading.append(which)
-        goes_on.wait()
+        goes_on.wait(PATIENCE)
         return load(shelf, run_id, which)
 
     monkeypatch.setattr(Library, "load_agent", load_slowly)
@@ -306,7 +304,7 @@ def test_games_that_are_being_loaded_leave_threads_for_the_page(tmp_path, monkey
         how = {"origin": served.url, "ping_interval": None}
         crowd = [stack.enter_context(connect(address_of(served), **how)) for _ in range(10)]
         wait_until(lambda: len(loading) == game.MAX_LOADING)
-        assert httpx.get(f"{served.url}/api/runs", timeout=None).json() == {"runs": []}
+        assert httpx.get(f"{served.url}/api/runs", timeout=PATIENCE).json() == {"runs": []}
         assert len(loading) == game.MAX_LOADING
         goes_on.set()
         assert all("palette" in json.loads(socket.recv()) for socket in crowd)
@@ -370,7 +368,6 @@ def test_of_two_who_load_the_same_agent_at_once_one_waits_and_finds_it(tmp_path,
     ]
     for each in crowd:
         each.start()
-    for each in crowd:
-        each.join()
+    join(*crowd)
     assert agents[0] is agents[1]
     shelf.close()

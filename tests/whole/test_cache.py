@@ -17,10 +17,14 @@ from pathlib import Path
 
 import numba
 import pytest
+from promises import promise
+from waiting import PATIENCE
 
 from pixelpong.atari import cache
 from pixelpong.atari.native import NativeCode, Source
 from pixelpong.kernels import compiling
+
+pytestmark = promise("cached code")
 
 KERNEL = """
 from pixelpong.kernels.compiling import compiled
@@ -199,7 +203,7 @@ def test_with_a_flipped_bit_in_all_machine_code_the_same_game_is_played(tmp_path
     outcomes, rng = [], random.Random(0)
     for _ in range(2):
         process = run(PLAY, tmp_path)
-        outcomes.append((*process.communicate(), process.returncode))
+        outcomes.append((*process.communicate(timeout=4 * PATIENCE), process.returncode))
         for path, content in files_of(tmp_path).items():
             if path.suffix in (".nbc", ".machine"):
                 damaged, start = bytearray(content), content.index(b"\x7fELF")
@@ -217,7 +221,9 @@ def test_processes_that_fill_an_empty_cache_at_once_do_not_disturb_each_other(tm
     )
     folder = tmp_path / "cache"
     processes = [run(text, folder) for _ in range(4)]
-    assert [process.communicate() for process in processes] == [("42\n", "")] * 4
+    assert [process.communicate(timeout=4 * PATIENCE) for process in processes] == [
+        ("42\n", "")
+    ] * 4
     (kernels,) = folder.glob("kernels-*")
     before = files_of(kernels)
     assert sorted(path.suffix for path in before) == ["", ".nbc", ".nbi"]

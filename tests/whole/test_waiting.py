@@ -14,7 +14,8 @@ import waiting
 from waiting import exit_code, join, wait_until
 
 ENDLESS = re.compile(
-    r"(?<!def )\bsleep\(|\.(join|communicate)\(\)|(?<!driver)(?<!training)\.wait\(\)|\btimeout=None"
+    r"(?<!def )\bsleep\((?!0\))|\.(join|communicate)\(\)"
+    r"|(?<!driver)(?<!training)\.wait\(\)|\btimeout=None"
 )
 """A `Driver` waits no longer than these."""
 

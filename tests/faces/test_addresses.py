@@ -1,0 +1,57 @@
+"""Where the page listens, and where a browser is led."""
+
+from __future__ import annotations
+
+import re
+import socket
+
+import httpx
+import pytest
+from promises import promise
+from waiting import PATIENCE, wait_until
+from web_client import serving
+
+from pixelpong.agent.choice import Agents
+from pixelpong.faces.page import View
+from pixelpong.run.directory import RunDirectory
+
+
+def test_a_port_that_is_taken_is_passed_over_with_a_line(tmp_path):
+    with serving(tmp_path) as one, serving(tmp_path, port=one.port) as two:
+        assert two.told[0] == f"port {one.port} is taken; using {two.port}"
+        assert not any("token" in line for line in two.told)
+        for served in (one, two):
+            assert httpx.get(f"{served.url}/api/runs").json() == {"runs": []}
+
+
+@promise("the page")
+def test_an_address_that_others_reach_needs_a_token_that_is_new_each_time(tmp_path):
+    tokens = set()
+    for _ in range(2):
+        with serving(tmp_path, host="0.0.0.0") as served:
+            mine, theirs, *_ = served.told
+            token = mine.split("?token=")[1]
+            assert (socket.gethostname().lower() in theirs, token in theirs) == (True, True)
+            assert httpx.get(f"{served.url}/api/runs").status_code == 401
+            assert httpx.get(f"{served.url}/api/runs?token={token}").status_code == 200
+            tokens.add(token)
+    assert (len(tokens), len(token)) == (2, 32)
+
+
+@pytest.mark.slow
+def test_the_browser_is_opened_silently_at_an_agents_file(toy_runs, tmp_path, monkeypatch, capfd):
+    seen, file, browser = (tmp_path / name for name in ("seen", "mine.safetensors", "browser"))
+    Agents.of_run(RunDirectory(toy_runs["fast"])).load("latest").write(file)
+    browser.write_text(f'#!/bin/sh\necho noise; echo noise >&2; echo "$1" > {seen}\n')
+    browser.chmod(0o755)
+    monkeypatch.setenv("BROWSER", str(browser))
+    with serving(tmp_path / "runs", opens_browser=True, view=View("play", file)) as served:
+        assert wait_until(lambda: seen.exists() and seen.read_text().endswith("\n"))
+        url = seen.read_text().strip()
+        assert any(url in line for line in served.told)
+        name = url.removeprefix(f"{served.url}/#play/").removesuffix("/best")
+        assert re.fullmatch("mine.safetensors~[0-9a-f]{8}", name)
+        reel = httpx.get(f"{served.url}/api/runs/{name}/reels/best", timeout=PATIENCE).json()
+        assert reel["steps"] == len(reel["actions"]) > 1
+        assert httpx.get(f"{served.url}/api/runs").json() == {"runs": []}
+    assert capfd.readouterr() == ("", "")
