@@ -1,8 +1,8 @@
 """Every public call of every environment that the package makes is done or not done.
 
 An interrupt comes at bytecodes all over the call, and at each one between the last after which the
-call was not done and the first after which it was. What the environment does afterwards must be what
-it does without the call, or after it.
+call was not done and the first after which it was. What the environment does afterwards must be
+what it does without the call, or after it.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def check(face, call):
         results[number] = seen == wanted
 
     last = total - total // 20  # a waiting thread may need fewer bytecodes the next time
-    for number in range(1, last, max(1, last // 24)):
+    for number in range(1, last, max(1, last // 16)):
         interrupt(number)
     if undisturbed != wanted:
         assert set(results.values()) == {True, False}
