@@ -7,6 +7,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import hostile_states
 import numpy as np
 import pytest
 from environments import KINDS, make, state_of
@@ -159,3 +165,52 @@ def test_one_game_refuses_what_is_not_its_state():
     with pytest.raises(ConfigError, match="other options"):
         env.restore_state(other.clone_state())
     env.restore_state(env.clone_state())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_field_of_a_state_can_make_a_call_endless(kind):
+    """Each field of each record in turn: the state is refused, or it plays on and ends."""
+    script = Path(hostile_states.__file__)
+    environment = os.environ | {"PYTHONPATH": str(script.parent)}
+    call = [sys.executable, str(script), kind]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=900, env=environment)
+    assert done.returncode == 0, done.stderr
+    refused, played = map(int, done.stdout.split())
+    assert refused > 20
+    assert played > 15
+
+
+def test_rows_of_a_game_that_was_never_reset_are_refused_beside_others():
+    one, never, both = (pixelpong.make_vec(n, "field") for n in (1, 1, 2))
+    one.reset(seed=0)
+    pairs = zip(one.clone_state(), never.clone_state(), strict=True)
+    with pytest.raises(ConfigError, match="Game 1 of the state was never reset"):
+        both.restore_state(tuple(np.concatenate(pair) for pair in pairs))
+    both.restore_state(tuple(np.repeat(it, 2, axis=0) for it in never.clone_state()))
+    with pytest.raises(ConfigError, match="call reset"):
+        both.step(np.zeros(2, int))
+    both.reset()
+
+
+def test_a_state_belongs_to_its_cartridge():
+    options = {"full_action_space": True, "num_threads": 1}
+    envs = pixelpong.make_vec(games=["breakout", "seaquest", "breakout"], **options)
+    envs.reset(seed=1)
+    state = envs.clone_state()
+    for rows, says in (([1, 0, 2], "Row 0"), ([0, 0, 0], "Row 1")):
+        with pytest.raises(ConfigError, match=f"{says} of the state belongs to another game"):
+            envs.restore_state(tuple(each[rows] if len(each) else each for each in state))
+    envs.restore_state(tuple(each[[2, 1, 0]] if len(each) else each for each in state))
+    single = pixelpong.make_vec(2, game="breakout", **options)
+    single.reset(seed=3)
+    pixelpong.make_vec(games=["breakout"] * 2, **options).restore_state(single.clone_state())
+
+
+def test_a_generator_of_zeros_draws_a_number():
+    """No seed gives one; a state may."""
+    envs = pixelpong.make_vec(1, "field", noop_max=30, num_threads=1)
+    envs.reset(seed=0)
+    state = envs.clone_state()
+    state[2]["opening"]["words"] = 0
+    envs.restore_state(state)
+    envs.reset()

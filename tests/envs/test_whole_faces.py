@@ -192,7 +192,7 @@ def check(face, call):
         results[number] = seen == wanted
 
     last = total - total // 20  # a waiting thread may need fewer bytecodes the next time
-    for number in range(1, last, max(1, last // 24)):
+    for number in range(1, last, max(1, last // 16)):
         interrupt(number)
     if undisturbed != wanted:
         assert set(results.values()) == {True, False}
