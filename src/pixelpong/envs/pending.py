@@ -76,8 +76,8 @@ def join(parts: tuple[Part, ...], size: int) -> Results:
     )
 
 
-def give(parts: tuple[Part, ...], size: int, shape: tuple[int, ...]) -> Step:
-    """What a program receives of these games of `size`; an observation has this shape.
+def give(parts: tuple[Part, ...], size: int) -> Step:
+    """What a program receives of these games, of `size` in all.
 
     Raises:
         EmulatorError: one of the games met something that the console does not support.
@@ -90,9 +90,8 @@ def give(parts: tuple[Part, ...], size: int, shape: tuple[int, ...]) -> Step:
         "frame_number": numbers[TOTAL_FRAMES],
         "episode_frame_number": numbers[EPISODE_FRAMES],
     }
-    observations = observations.reshape(-1, *shape)
     if len(final) and (is_over | is_cut).any():
         ended = is_over | is_cut
         infos["final_obs"] = shown = observations.copy()
-        shown[ended] = final.reshape(shown.shape)[ended]
+        shown[ended] = final[ended]
     return observations, numbers[REWARD], is_over, is_cut, infos

@@ -393,7 +393,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
 
     def _collect(self, parts: tuple[Part, ...]) -> Step:
         """The results of these games, for the program."""
-        return give(parts, self.num_envs, self.single_observation_space.shape or ())
+        return give(parts, self.num_envs)
 
     def _empty(self, size: int) -> NDArray[Any]:
         space = self.single_observation_space

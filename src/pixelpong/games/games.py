@@ -121,18 +121,24 @@ class Games:
         """Results of the next step that go into these arrays, see `play`."""
         size = len(self.rows)
         return Results(
-            observations.reshape(-1, *self._shape),
-            final.reshape(-1, *self._shape),
+            observations,
+            final,
             numbers=np.empty((7, size), np.int32),
             ends=np.empty((3, size), np.bool_),
         )
 
     def begin(self, results: Results, noted: Any = None, *, is_sent: bool = False) -> None:
         """Carry out the orders, or let other threads begin to if they are sent; see `Turns`."""
+        shaped = Results(
+            results.observations.reshape(-1, *self._shape),
+            results.final_observations.reshape(-1, *self._shape),
+            results.numbers,
+            results.ends,
+        )
         # Not a method: a waiting thread holds a reference to its last round, and these games must
         # remain collectable.
         play = functools.partial(
-            _play_share, self._step, self._games, self.orders, self._parts, results
+            _play_share, self._step, self._games, self.orders, self._parts, shaped
         )
         self.turns.begin(play, noted, is_sent=is_sent)
 
