@@ -126,11 +126,13 @@ class Expressions:
         raise self._refuse(node)
 
     def _acts(self, *nodes: ast.expr) -> bool:
-        """Whether an expression could do something besides its value, or fail: call or divide."""
+        """Whether an expression could change the machine, or fail: call with it, or divide."""
         for each in (part for node in nodes for part in ast.walk(node)):
             match each:
                 case ast.Call(func=ast.Name(id=name)) if name not in _PURE:
-                    return True
+                    parameters, _ = self._program.signatures.get(name, ({"": POINTER}, ""))
+                    if POINTER in parameters.values():
+                        return True
                 case ast.BinOp(op=ast.FloorDiv() | ast.Mod(), right=right):
                     if not isinstance(right, ast.Constant) and not self._is_constant(right):
                         return True

@@ -18,8 +18,8 @@ It differs from Python: `Int` wraps around at 32 bits; ``//``, ``%`` and shifts 
 operands; an `Int` must not be shifted by 32 or more, nor a `Wide` by 192 or more; a table holds no
 negative numbers. Lines that visibly break these rules are refused. As values, ``and`` and ``or``
 are 0 or 1, and all their operands are computed; as conditions, they stop at the first decisive
-operand. Both sides of ``a if b else c`` are computed, so a side that calls a function of the
-program, or divides by anything but a constant, is refused. So is an assignment to a ``for`` loop's
+operand. Both sides of ``a if b else c`` are computed, so a side that calls a function with the
+machine, or divides by anything but a constant, is refused. So is an assignment to a ``for`` loop's
 variable inside the loop; after the loop, the variable must not be used.
 """
 
