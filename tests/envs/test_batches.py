@@ -122,7 +122,11 @@ def test_games_that_do_not_play_end_nothing(monkeypatch):
         assert "final_obs" not in infos
 
 
-@pytest.mark.parametrize("options", [{}, {"copy": False}, {"autoreset_mode": "SameStep"}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"copy": False}, {"autoreset_mode": "SameStep", "max_num_frames_per_episode": 4}],
+    ids=str,
+)
 def test_several_steps_may_be_sent_before_their_results_are_received(options):
     """`recv` gives them one after another, and `step` the first of them, as in ale-py."""
     sent, stepped = make(3, **options), make(3, **options)
@@ -135,10 +139,11 @@ def test_several_steps_may_be_sent_before_their_results_are_received(options):
             actions = np.full(3, (t + k) % 4)
             if k < 2:
                 sent.send(actions)
-            wanted.append([np.array(it) for it in stepped.step(actions)[:4]])
+            *arrays, infos = stepped.step(actions)
+            wanted.append([np.array(it) for it in (*arrays, infos.get("final_obs", 0))])
         for k, theirs in enumerate(wanted):
             ours = sent.step(actions) if k == 0 else sent.recv()
-            for a, b in zip(ours, theirs, strict=False):
+            for a, b in zip((*ours[:4], ours[4].get("final_obs", 0)), theirs, strict=True):
                 np.testing.assert_array_equal(a, b)
             ended += int((ours[2] | ours[3]).any())
         with pytest.raises(EnvOrderError, match="call send"):

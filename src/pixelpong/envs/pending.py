@@ -50,8 +50,11 @@ class Pending(NamedTuple):
 
     def take(self, count: int) -> tuple[tuple[Part, ...], Pending]:
         """The results of the next games, this many, and what is pending without them."""
+        waiting = self.waiting
+        if len(waiting) == 1 and len(waiting[0].games) == count:  # as in most steps
+            return waiting, Pending(waiting[0].games, (), self.kept)
         taken, rest, missing = [], [], count
-        for games, results in self.waiting:
+        for games, results in waiting:
             if missing:
                 taken.append(Part(games[:missing], results))
             if len(games) > missing:
@@ -59,7 +62,7 @@ class Pending(NamedTuple):
             missing -= min(missing, len(games))
         if missing:
             raise EnvOrderError("No more results will come: call send() before recv().")
-        received = taken[0].games if len(taken) == 1 else np.concatenate([it.games for it in taken])
+        received = np.concatenate([part.games for part in taken])
         return tuple(taken), Pending(received, tuple(rest), self.kept)
 
 
