@@ -20,7 +20,8 @@ def test_a_table_names_the_columns_for_which_there_is_no_room(width, shown):
     heads, row = ["name", "size", "age"], ["abcdef", "1 MB", "5 min"]
     lines = table(heads, [row], width=width)
     names = {3: [], 2: ["age"], 1: ["size and age"]}[shown]
-    assert lines[2:] == [f"too wide to show: {name}; --json has everything" for name in names]
+    told = [f"too wide to show: {name}; --json has everything" for name in names]
+    assert " ".join(lines[2:]) == "".join(told)
     assert [line.split()[:shown] for line in lines[:1]] == [heads[:shown]]
 
 
@@ -36,7 +37,8 @@ def test_a_list_of_runs_shows_all_of_a_problem_and_that_a_word_was_shortened():
     problem = "cannot read the configuration: " + "it is damaged, " * 9 + "all of it"
     runs = [make_run(preset="a-long-preset", problem=problem)]
     text = describe_runs({"runs": runs, "sweeps": []})
-    assert f"\n  {problem}\n" in text
+    assert problem in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 80
     assert " …ng-preset " in text
 
 
@@ -52,7 +54,7 @@ def test_a_return_that_training_alone_knows_is_called_an_estimate():
 def test_the_end_of_a_run_that_won_proposes_a_higher_target(target, more):
     test = Evaluation(20.9, 0.1, (20.8, 21.0), (21.0,) * 200, 9.0, target=target, is_won=True)
     outcome = Ended("until_return", Progress(), "ab", test)
-    facts = {"run": "r", "resume": "pixelpong resume r", "machine": "m"}
+    facts = {"run": "r", "resume": "pixelpong resume r", "machine": "m", "preset": "half"}
     facts |= dict.fromkeys(("training_seconds", "total_seconds"))
     text = describe_ending(facts, outcome, is_brief=False)
     assert text.startswith("Won: ")

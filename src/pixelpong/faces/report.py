@@ -10,6 +10,7 @@ import contextlib
 import functools
 import shlex
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ def table(
 ) -> list[str]:
     """The lines of a table; columns in `left` are left-aligned.
 
-    Columns beyond `width` are left out, and the last line names them.
+    Columns beyond `width` are left out, and the last lines name them.
 
     >>> table(["name", "steps"], [["a", "1,000"], ["longer", "9"]])
     ['name    steps', 'a       1,000', 'longer      9']
@@ -66,7 +67,8 @@ def table(
         ]
         lines.append("  ".join(cells).rstrip())
     if missing := heads[len(widths) :]:
-        lines.append(f"too wide to show: {list_words(missing, 'and')}; --json has everything")
+        left_out = f"too wide to show: {list_words(missing, 'and')}; --json has everything"
+        lines += textwrap.wrap(left_out, max(width, 20))
     return lines
 
 
@@ -241,7 +243,10 @@ def describe_runs(facts: Facts, width: int = 80) -> str:
     lines = table(heads, [_make_row(it) for it in listed], left=(0, 1, 5), width=width)
     for index, run in enumerate(facts["runs"], start=1):
         if run["problem"]:
-            lines[index] += "\n  " + on_one_line(run["problem"])
+            problem = textwrap.indent(
+                textwrap.fill(on_one_line(run["problem"]), max(width - 2, 20)), "  "
+            )
+            lines[index] += "\n" + problem
     total = number_of(len(facts["runs"]), "run")
     if facts["sweeps"]:
         total += f", {number_of(len(facts['sweeps']), 'sweep')}"
