@@ -175,7 +175,7 @@ def test_a_seed_that_started_again_has_a_cross_where_it_did(curves):
 
 
 def test_a_sweep_shows_wins_and_their_times(curves):
-    runs = [curves(str(seed), seed, [-20, 18 + seed / 10]) for seed in range(4)]
+    runs = [curves(str(seed), seed, [-20, 18 + seed / 10], until_return=18.0) for seed in range(4)]
     for run in runs[1:]:
         more = {"is_won": True, "timing": {"wall_seconds": 9.0}}
         run.run.evaluations.append(toy_evaluation(2, 19.0, target=18.0, **more))
