@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from dense import make_params
 from web_client import serving
@@ -56,7 +58,11 @@ def test_the_page_says_the_whole_result_and_how_much_of_it_is_shown(
     game = reel.make_reel(agent, 0)
     for is_cut in (True, False):
         shown = game if is_cut else {**game, "is_cut": False}
-        monkeypatch.setattr(Library, "reel", lambda *asked, shown=shown, **which: shown)
+
+        async def answer(*_, content=json.dumps(shown).encode(), **__):
+            return content
+
+        monkeypatch.setattr(Library, "reel", answer)
         with serving(tmp_path) as served:
             page = open_page(f"{served.url}/#watch/package/club", motion="reduce")
             page.wait_for_selector(".viewer[data-step]")

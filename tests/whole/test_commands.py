@@ -86,6 +86,7 @@ ELSEWHERE = {
     "python benchmarks/first_use.py": "compiles all cartridges, minutes",
     "python benchmarks/games.py": "plays all cartridges, half an hour",
     "python benchmarks/ladder.py": "half an hour of trainings",
+    "python benchmarks/outcomes.py": "trains presets to their ends, minutes",
     "python benchmarks/peers.py": "needs the extra [bench]",
     "python benchmarks/plateau.py": "minutes of games of a winning agent",
     "python benchmarks/same_bytes.py": "plays all cartridges on both, hours",
