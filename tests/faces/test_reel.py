@@ -57,9 +57,9 @@ def test_the_page_says_the_whole_result_and_how_much_of_it_is_shown(
     monkeypatch.setattr(reel, "MAX_MOMENTS", MOMENTS)
     game = reel.make_reel(agent, 0)
     for is_cut in (True, False):
-        shown = game if is_cut else {**game, "is_cut": False}
+        shown = json.dumps(game if is_cut else {**game, "is_cut": False}).encode()
 
-        async def answer(*_, content=json.dumps(shown).encode(), **__):
+        async def answer(*_, content=shown, **__):
             return content
 
         monkeypatch.setattr(Library, "reel", answer)
