@@ -23,6 +23,7 @@ from pixelpong.games.parts import make_parts
 from pixelpong.games.pictures import View
 from pixelpong.games.turns import ONE_THREAD, Turns, Workers
 from pixelpong.kernels import stepping
+from pixelpong.kernels.compiling import Entry
 from pixelpong.kernels.stepping import FAULT, Orders, Part, Results
 
 
@@ -65,7 +66,7 @@ class Games:
                 depends; 32 bytes. Without them, all games have the same.
             has_opponents: whether networks, which have a memory, play the left side.
         """
-        self._step = kernels.STEPS[view.observation]
+        self._step = Entry(kernels.STEPS[view.observation])
         each = (rules,) * size if isinstance(rules, Rules) else tuple(rules)
         # Kept, because their code must stay in memory.
         self._cartridges = [load_any(name) for name in dict.fromkeys(it.game for it in each)]

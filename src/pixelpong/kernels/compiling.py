@@ -79,9 +79,33 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
                         seal_files(folder, _list_files(folder))
                     num_known = count
 
+        def find_entry(*args: Any) -> Any:
+            """The machine code that has been called with arguments of these types."""
+            return kernel.get_overload(tuple(map(numba.typeof, args)))
+
+        call.find_entry = find_entry  # type: ignore[attr-defined]
         return call
 
     return compile_it
+
+
+class Entry:
+    """A kernel for calls with arguments of the same types each time; the first call finds them.
+
+    To find the types of some forty arrays takes as long as a third of a game's step.
+    """
+
+    def __init__(self, kernel: Any) -> None:
+        """Make it for a function that `compiled` has returned."""
+        self._kernel, self._entry = kernel, None
+
+    def __call__(self, *args: Any) -> Any:
+        """Call the kernel. Arguments of other types than at the first call are undefined."""
+        if self._entry is not None:
+            return self._entry(*args)
+        result = self._kernel(*args)
+        self._entry = self._kernel.find_entry(*args)
+        return result
 
 
 # Held by one thread at a time, because numba's settings belong to the process.
