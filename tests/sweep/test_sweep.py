@@ -165,16 +165,19 @@ def test_a_folder_that_holds_something_is_left_alone_and_one_process_carries_it_
 
 def test_a_setting_counts_what_won_and_takes_medians(tmp_path):
     def make(name, seed, final=None, seconds=50.0, **changes):
-        """The record of a run of two updates; its evaluation, if there is one."""
-        changes = {"updates": 2, "until_return": 18.0} | changes
+        """The record of a run of three updates, evaluated after the second if it won there."""
+        changes = {"updates": 3, "until_return": 18.0} | changes
         run = RunDirectory.create(tmp_path / name, toy_config("classic", seed=seed, **changes))
-        times = {"timing": {"wall_seconds": seconds}}
-        for update in (1, 2):
+        is_won = final is not None and final >= 18
+        for update in (1, 2, 3):  # what follows a win does not count
+            late = 1000 if update == 3 else 0
+            times = {"timing": {"wall_seconds": seconds + late}}
             points = {"steps": 1000 * update, "estimated_return": update - 21.0}
             run.metrics.append({"update": update} | points | times)
         if final is not None:
-            more = {"is_won": final >= 18} | times
-            run.evaluations.append(toy_evaluation(2, final, target=18.0, **more))
+            more = {"is_won": is_won, "timing": {"wall_seconds": seconds}}
+            update = 2 if is_won else 3
+            run.evaluations.append(toy_evaluation(update, final, target=18.0, **more))
         return Record.read(run.path)
 
     results = ((0, 30, 18.5), (1, 50, 19.0), (2, 40, 19.5), (3, 99, -20.0))

@@ -180,11 +180,19 @@ class Record:
     @property
     def is_won(self) -> bool:
         """Whether an evaluation has confirmed the target return that the run has now."""
-        return self.run is not None and self.has_reached(self.run.config.until_return)
+        return self.win is not None
+
+    @property
+    def win(self) -> Evaluation | None:
+        """The first evaluation that confirmed the target return that the run has now."""
+        return self._find_win(self.run.config.until_return) if self.run else None
 
     def has_reached(self, target: float | None) -> bool:
         """Whether an evaluation has confirmed a target return as high as this one."""
-        return any(_has_reached(it, target) for it in self.evaluations)
+        return self._find_win(target) is not None
+
+    def _find_win(self, target: float | None) -> Evaluation | None:
+        return next((it for it in self.evaluations if _has_reached(it, target)), None)
 
     @property
     def is_done(self) -> bool:

@@ -144,7 +144,7 @@ class Setting:
             "trainings": len(self.records),
             "done": len(done),
             "won": len(self.won),
-            "steps": _describe([record.steps for record in self.won]),
+            "steps": _describe([steps_of(record) for record in self.won]),
             "seconds": _describe([seconds_of(record) for record in self.won]),
             "final_return": _describe([record.best_known for record in done]),
         }
@@ -208,8 +208,16 @@ def _find_hash(record: Record) -> str:
 
 def seconds_of(record: Record) -> float | None:
     """The total time until a run won, or its total time so far if it has not won."""
-    won = record.greedy if record.is_won else None
-    return won.total_seconds if won else record.total_seconds
+    return record.win.total_seconds if record.win else record.total_seconds
+
+
+def steps_of(record: Record) -> int:
+    """The steps until a run won, or its steps so far if it has not won."""
+    if record.win:
+        (steps,) = record.steps_at([record.win.update])
+        if not np.isnan(steps):  # its line is there
+            return int(steps)
+    return record.steps
 
 
 def _describe(values: Sequence[float | None]) -> dict[str, Any] | None:
