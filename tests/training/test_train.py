@@ -131,11 +131,12 @@ def test_where_a_seed_draws_other_parameters_a_resume_is_refused(make_run, monke
 
 
 def test_the_best_checkpoint_is_the_one_that_evaluated_best(make_run):
-    run = make_run(updates=8, evaluate_every=1, evaluate_episodes=5)
+    run = make_run(updates=9, evaluate_every=2, evaluate_episodes=5, save_every=100)
     train(run)
-    sure = [line["ci95"][0] for line in run.evaluations.read()]
-    assert run.checkpoints.find_best() == max(range(8), key=lambda index: (sure[index], index)) + 1
-    assert run.checkpoints.find_best() in run.checkpoints.updates()
+    sure = {line["update"]: line["ci95"][0] for line in run.evaluations.read()}
+    best = max(sure, key=lambda update: (sure[update], update))
+    assert run.checkpoints.find_best() == best
+    assert best in run.checkpoints.updates()
 
 
 # --- the target: the return that is expected, when it is tested, and the result ------------------
