@@ -192,6 +192,35 @@ def test_on_a_full_disk_a_sweep_is_one_line_and_leaves_nothing(small_disk, monke
     assert contents(disk) == {}
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="descriptors have no names here")
+@pytest.mark.parametrize("make", MAKERS)
+def test_what_is_made_has_its_name_on_the_disk(places, monkeypatch, make):
+    """A loss of power afterwards costs none: the folder that holds the name is flushed at once."""
+    next(places)
+    prepare(make)
+    tape, sync = [], os.fsync
+
+    def noted_sync(descriptor):
+        tape.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+        sync(descriptor)
+
+    def noted(rename):
+        def go(path, target):
+            tape.append(("renamed", Path(target).absolute()))
+            return rename(path, target)
+
+        return go
+
+    monkeypatch.setattr(os, "fsync", noted_sync)
+    for name in ("rename", "replace"):
+        monkeypatch.setattr(Path, name, noted(getattr(Path, name)))
+    make()
+    names = [number for number, event in enumerate(tape) if isinstance(event, tuple)]
+    assert names
+    for number in names:
+        assert tape[number + 1] == tape[number][1].parent
+
+
 def test_what_is_being_made_is_no_run(tmp_path, monkeypatch, call):
     """It may stay hidden for ever, for example on a disk that cannot be written to."""
     monkeypatch.chdir(tmp_path)
