@@ -219,6 +219,7 @@ def test_verify_finds_the_one_answer_in_which_any_game_differs_from_ale(
     monkeypatch.setattr(verification, "compare_game", functools.partial(compare_game, frames=40))
     code, out, _ = play(None)
     assert (code, f"120 frames of {game} from " in out) == (0, True)
+    assert told[name] >= (120 if name == "getScreen" else 1), "every picture"
     code, out, _ = play(told[name] - (name == "game_over"))
     assert (code, LIES[name][1] in out) == (1, True)
     assert ": DIFFERENT from ALE: " in out

@@ -16,6 +16,7 @@ from disks import contents
 from promises import promise
 from toys import toy_config
 
+import pixelpong
 from pixelpong.errors import RunError
 from pixelpong.locking import scratch_folder
 from pixelpong.run.directory import RunDirectory
@@ -255,6 +256,7 @@ def test_a_run_of_a_sweep_that_is_lost_is_named_and_made_again(tmp_path, monkeyp
     assert [(it.name, it.state) for it in read_sweep(sweep)][1:] == [
         ("sweep/seed-1", "damaged"), ("sweep/seed-2", "damaged"),
     ]  # fmt: skip
+    assert "won 0 of 3" in str(pixelpong.runs()), "those that are lost count"
     restore_lost(sweep)
     assert contents(RUNS) == whole
     warnings = capsys.readouterr().err.splitlines()
