@@ -160,3 +160,19 @@ def test_the_interval_leaves_out_two_and_a_half_per_cent_at_either_end():
     reach = 1.959964 * values.std() / np.sqrt(1000)  # of 94 % it is 1.881, of 96 % 2.054
     assert values.mean() - low == pytest.approx(reach, rel=0.03)
     assert high - values.mean() == pytest.approx(reach, rel=0.03)
+
+
+def test_sampled_games_are_other_games_than_greedy_ones():
+    greedy, sampled = (
+        pixelpong.evaluate("club", 4, seed=3, max_frames=3000, sampled=sampled)
+        for sampled in (False, True)
+    )
+    assert greedy.returns != sampled.returns
+
+
+def test_an_agent_plays_by_the_rules_by_which_it_was_trained(make_run):
+    run = make_run(updates=1, frame_skip=3, sticky=0.5, max_frames=240)
+    train(run)
+    found = pixelpong.evaluate(str(run.path), 1).to_dict()
+    rules = {"frame_skip": [3, 3], "sticky": 0.5, "max_frames": 240, "mean_steps": 80}
+    assert found | rules == found

@@ -107,7 +107,7 @@ class Lockstep:
 
     def restart(self) -> None:
         """Reset both consoles, and compare the start."""
-        memory = self._memory()[:MEMORY].tobytes()
+        memory = self._memory().tobytes()
         self._number += 1
         self._ale.reset_game()
         self.machine: Any = start(self.game, self._number, memory)
@@ -173,11 +173,8 @@ class Lockstep:
 
     def _compare(self, when: str, *, with_picture: bool = True) -> None:
         found, memory, machine = self.found, self._memory(), self.machine[0]
-        ours = machine["ram"]
-        if len(memory) > MEMORY:
-            ours = np.concatenate([ours, machine["extra_ram"]])
-        if not np.array_equal(ours, memory):
-            places = np.flatnonzero(ours != memory)
+        if not np.array_equal(machine["ram"], memory):
+            places = np.flatnonzero(machine["ram"] != memory)
             listed = ", ".join(f"{MEMORY + place:02X}" for place in places[:5].tolist())
             self._differ(f"memory at {listed} after {when}")
         if not with_picture:
