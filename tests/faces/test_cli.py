@@ -26,6 +26,7 @@ from pixelpong.config import OPTIONS
 from pixelpong.env.lockstep import load_ale
 from pixelpong.errors import ConfigError
 from pixelpong.faces.cli import COMMANDS, main, parse
+from pixelpong.faces.report import Result
 from pixelpong.loop import train
 from pixelpong.machine import count_cores
 from pixelpong.run.arrays import fingerprint
@@ -365,6 +366,12 @@ def test_no_name_of_a_run_reaches_the_terminal_as_control_codes(name, call, toy_
         assert (out + err).replace("\n", "").isprintable(), line
         assert out + err
     assert call("runs", "some")[1].count("\n") == 3, "the head, the run, the sum"
+
+
+def test_no_result_reaches_the_terminal_as_control_codes(monkeypatch, call):
+    """Whatever it says, and wherever that comes from."""
+    monkeypatch.setattr(Result, "__str__", lambda _: "one\x1b[2J\u202e\ntwo\x9b")
+    assert call("runs")[:2] == (0, "one?[2J?\ntwo?\n")
 
 
 @pytest.mark.parametrize(

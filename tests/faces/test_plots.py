@@ -204,6 +204,15 @@ def test_the_line_of_three_seeds_is_their_mean_and_not_the_middle_one(curves):
     assert (mean[0].tolist(), mean[-1].tolist()) == ([100, -17], [200, -14])
 
 
+def test_the_line_of_two_seeds_begins_where_both_have_begun(curves):
+    one, two = curves("a", 0, [-20, -18, -16]), curves("b", 1, [])
+    two.run.metrics.append({"update": 2, "steps": 200, "estimated_return": -10})
+    two.run.metrics.append({"update": 3, "steps": 300, "estimated_return": -8})
+    axes = figure_of("curve", one, Record.read(two.path)).axes[0]
+    (mean,) = (it.get_xydata() for it in axes.get_lines() if "2 seeds" in it.get_label())
+    assert (mean[0].tolist(), mean[-1].tolist()) == ([200, -14], [300, -12])
+
+
 def test_a_sweep_of_more_settings_than_can_be_told_apart_says_how_many_are_not_shown(curves):
     runs = [curves(f"h{size}", 0, [-20, -19], hidden=size) for size in range(4, 19)]
     for shown, note in ((runs, "Sweep of 12 runs; 3 more settings not shown"), (runs[:12], "runs")):
