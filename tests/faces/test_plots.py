@@ -222,9 +222,14 @@ def test_a_sweep_of_more_settings_than_can_be_told_apart_says_how_many_are_not_s
 
 
 def test_the_health_plot_says_that_its_lines_are_medians(curves):
-    run = curves("a", 0, [-20, -10])
-    run.run.metrics.append({"update": 3, "steps": 300, "kl": 0.1})
-    assert figure_of("health", Record.read(run.path)).get_suptitle().endswith("of updates")
+    run = curves("a", 0, [])
+    lines = [{"update": n, "steps": 100 * n, "kl": 9.0 * (n % 3 == 0)} for n in range(1, 181)]
+    run.run.metrics.append(*lines)
+    figure = figure_of("health", Record.read(run.path))
+    assert figure.get_suptitle().endswith("of updates")
+    _, medians = figure.axes[0].get_lines()
+    assert medians.get_ydata().tolist() == [0] * 60
+    assert medians.get_xdata()[:2].tolist() == [200, 500]
 
 
 def test_the_entropy_of_chance_is_a_line_in_the_health_plot(curves):
