@@ -25,10 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 from records import made_by, to_text
 
-from pixelpong import kernels
 from pixelpong.agent.choice import open_agent
 from pixelpong.agent.file import Agent
 from pixelpong.items import ACTIONS, Item, Params
+from pixelpong.kernels.records import STREAM
 from pixelpong.machine import count_cores
 from pixelpong.play.player import Player
 from pixelpong.seeding import make_rng
@@ -85,7 +85,7 @@ def find_lost_points(replayer: Replayer, count: int, seed: int) -> tuple[list[An
     Of a lost point: the states before its last steps, their actions and draws, the oldest first.
     """
     rng = make_rng(seed, "play")
-    streams, lost, points, games = np.zeros(_STREAMS, kernels.STREAM), list[Any](), 0, 0
+    streams, lost, points, games = np.zeros(_STREAMS, STREAM), list[Any](), 0, 0
     past: deque[Any] = deque(maxlen=_BACK)
     while len(lost) < count:
         draws = rng.random((_STREAMS, 1, replayer.width))

@@ -17,7 +17,7 @@ from pixelpong.env.preprocess import preprocess
 from pixelpong.errors import ConfigError
 from pixelpong.games.emulator import Emulator
 from pixelpong.items import DOWN, STAY, UP
-from pixelpong.kernels import GAME
+from pixelpong.kernels.records import GAME
 
 RUNS = {8: (40, 47), 9: (40, 47), 41: (41, 42), 70: (35, 42), 71: (35, 42)}
 """Of the known frame: column → first and last row that is on."""

@@ -16,8 +16,8 @@ from promises import promise
 from toys import toy_config
 
 import pixelpong
-from pixelpong import kernels
 from pixelpong.items import BUILTIN, SELF
+from pixelpong.kernels.ppo import sum_rows
 from pixelpong.learners import Learner
 from pixelpong.learners.ppo import lay_out
 
@@ -33,7 +33,7 @@ checked_only = pytest.mark.skipif(
 def test_an_index_outside_its_array_is_an_error_here():
     one = np.zeros(1, np.int32)
     with pytest.raises(IndexError):
-        kernels.sum_rows(np.ones((3, 2)), np.array([3], np.uint16), one, one + 1, np.zeros((1, 2)))
+        sum_rows(np.ones((3, 2)), np.array([3], np.uint16), one, one + 1, np.zeros((1, 2)))
 
 
 @pytest.fixture

@@ -11,11 +11,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sparse import draw_minibatch, draw_network, draw_steps, is_near_a_kink, screens
 
-from pixelpong import kernels
 from pixelpong.atari.palette import PALETTE
 from pixelpong.env.preprocess import preprocess
 from pixelpong.items import DOWN, NUM_PIXELS, STAY, UP, Played
+from pixelpong.kernels import optimizer, ppo
 from pixelpong.kernels.optimizer import AdamArrays
+from pixelpong.kernels.records import PLAIN_STEP
+from pixelpong.kernels.reinforce import add_rows, episode_gradient
 from pixelpong.learn import gated, network, reinforce
 from pixelpong.learn.optimizer import adam, adam_scales, rmsprop
 from pixelpong.learn.ppo import LossWeights, log_softmax, loss_gradient
@@ -78,15 +80,15 @@ def add_up_an_episode(rng, dtype, size, hidden):
     params["W1"] *= dtype(40)  # far from one half too
     indices, offsets, _ = draw_steps(rng, size, NUM_PIXELS)
     indices += (NUM_PIXELS * rng.integers(0, 2, len(indices))).astype(np.uint16)
-    steps, weights = np.zeros(size, kernels.PLAIN_STEP), rng.standard_normal(size)
+    steps, weights = np.zeros(size, PLAIN_STEP), rng.standard_normal(size)
     x = Played(steps, indices, offsets, np.zeros((size, 0))).dense(dtype)
     steps["action"] = rng.choice([UP, DOWN], size)
     steps["up_probability"], h = network.forward(params, x)
     played = Played(steps, indices, offsets, h)
-    sparse = kernels.episode_gradient(params["W2"], played, weights)
+    sparse = episode_gradient(params["W2"], played, weights)
     dense = reinforce.episode_gradient(params, x, steps["action"], weights)
     total = np.zeros_like(params["W1"])
-    kernels.add_rows(total, sparse.rows, sparse.W1)
+    add_rows(total, sparse.rows, sparse.W1)
     assert sparse.rows.tolist() == np.flatnonzero(x.any(axis=0)).tolist()
     yield total, dense["W1"]
     yield sparse.W2, dense["W2"]
@@ -100,7 +102,7 @@ def step_by_rmsprop(rng, dtype, size, hidden):
     wanted, wanted_cache = (it["w"] for it in rmsprop({"w": w}, {"w": g}, {"w": c}, rate, decay))
     others = np.setdiff1d(np.arange(size), rows)
     wanted[others], wanted_cache[others] = w[others], c[others]
-    kernels.rmsprop(w, g, c, rows, rate, decay)
+    optimizer.rmsprop(w, g, c, rows, rate, decay)
     np.testing.assert_array_equal(w[others], wanted[others])
     yield w, wanted
     yield c, wanted_cache
@@ -113,7 +115,7 @@ def step_by_adam(rng, dtype, size, hidden):
     wanted = adam(w, g, m, v, rate, step)
     rows = rng.permutation(size)[: rng.integers(0, size + 1)].astype(np.uint16)
     ours, squares = [array.copy() for array in (w, m, v)], np.full(hidden, np.nan, dtype)
-    kernels.adam_rows(AdamArrays(*ours), g[rows], rows, adam_scales(rate, int(step)), squares)
+    optimizer.adam_rows(AdamArrays(*ours), g[rows], rows, adam_scales(rate, int(step)), squares)
     wanted_squares = (g[rows].astype(float) ** 2).sum(axis=0)
     np.testing.assert_allclose(squares, wanted_squares, rtol=TOLERANCE[dtype])
     others = np.setdiff1d(np.arange(size), rows)
@@ -127,12 +129,12 @@ def add_rows_of_inputs(rng, dtype, size, hidden):
     indices, offsets, x = draw_steps(rng, size)
     W1, totals = rng.standard_normal((x.shape[1], hidden)), np.full((size, hidden), np.nan, dtype)
     offsets = offsets.astype(np.int32)
-    kernels.sum_rows(W1.astype(dtype), indices, offsets[:-1], offsets[1:], totals)
+    ppo.sum_rows(W1.astype(dtype), indices, offsets[:-1], offsets[1:], totals)
     yield totals, (x @ W1).astype(dtype)
     chosen = np.sort(rng.permutation(size)[: rng.integers(1, size + 1)])
     inputs, positions = (np.full(length, 999, np.uint16) for length in (x.shape[1], len(indices)))
     slots, starts = (np.full(x.shape[1] + more, -1, np.int32) for more in (0, 1))
-    count = kernels.list_steps(indices, offsets, chosen, slots, inputs, starts, positions)
+    count = ppo.list_steps(indices, offsets, chosen, slots, inputs, starts, positions)
     assert inputs[:count].tolist() == np.flatnonzero(x[chosen].any(axis=0)).tolist()
     lists = np.split(positions[: starts[count]], starts[1:count])
     for index, steps in zip(inputs[:count], lists, strict=bool(count)):
@@ -153,7 +155,7 @@ def differentiate(rng, dtype, size, hidden):
     W2, dW2 = output_layer(params), np.full((4, 2 * hidden + 1), np.nan, dtype)
     h = np.ones((2, 2 * hidden + 1), dtype)
     flat = z.reshape(size, -1).copy()
-    sums = kernels.differentiate(W2, flat, batch, weights, size, h, np.zeros(4), dW2)
+    sums = ppo.differentiate(W2, flat, batch, weights, size, h, np.zeros(4), dW2)
     if is_near_a_kink(y, batch, weights):
         return  # rounding decides on which side
     yield flat, grads["W1"].reshape(size, -1)
@@ -172,7 +174,7 @@ def add_up_squares(rng, dtype, size, hidden):
     g = (2.0**60 * rng.standard_normal((size, hidden))).astype(dtype)
     rows = rng.permutation(size)[: rng.integers(0, size + 1)].astype(np.uint16)
     wanted = math.fsum(float(value) ** 2 for value in g[rows].ravel())
-    assert kernels.sum_of_squares(g, rows) == pytest.approx(wanted, rel=1e-12)
+    assert optimizer.sum_of_squares(g, rows) == pytest.approx(wanted, rel=1e-12)
     return []
 
 

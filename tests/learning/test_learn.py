@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sparse import draw_minibatch, draw_network, draw_steps, is_near_a_kink
 
-from pixelpong import kernels
 from pixelpong.env import features
 from pixelpong.items import DOWN, NUM_PIXELS, UP
+from pixelpong.kernels import reinforce
 from pixelpong.learn import gated
 from pixelpong.learn.network import forward, init_params, sigmoid
 from pixelpong.learn.optimizer import adam, rmsprop
@@ -25,7 +25,7 @@ from pixelpong.learn.returns import discounted_returns, standardize
 # --- the classic mode -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", [discounted_returns, kernels.discounted_returns])
+@pytest.mark.parametrize("form", [discounted_returns, reinforce.discounted_returns])
 @given(st.lists(st.sampled_from([-1.0, 0.0, 0.0, 0.0, 1.0]), max_size=60), st.floats(0, 1))
 def test_returns_equal_the_literal_double_loop(form, rewards, gamma):
     returns = form(np.array(rewards, np.float32), gamma)

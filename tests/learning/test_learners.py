@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from toys import toy_config
 
-from pixelpong import kernels
 from pixelpong.config import Config
 from pixelpong.engines import Engine
 from pixelpong.env.features import NUM_INPUTS
 from pixelpong.errors import CheckpointError
 from pixelpong.items import BUILTIN, Episode, Result
+from pixelpong.kernels.records import STREAM
 from pixelpong.learn import gated
 from pixelpong.learn.optimizer import adam, rmsprop
 from pixelpong.learn.ppo import LossWeights, Minibatch, generalized_advantages, loss_gradient
@@ -268,7 +268,7 @@ def test_streams_whose_indices_leave_an_array_are_refused():
         lambda stream: stream["last_actions"].__setitem__(1, 3),
     ):
         streams = arrays["streams"].copy()
-        spoil(streams.view(kernels.STREAM)[0, 0])
+        spoil(streams.view(STREAM)[0, 0])
         with pytest.raises(CheckpointError, match="the checkpoint is damaged: .* out of range$"):
             make_learner(small("fast")).set_state(arrays | {"streams": streams}, counters)
 

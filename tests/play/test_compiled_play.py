@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from dense import POLICY, make_params, play_densely, record
 
-from pixelpong import kernels
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import play_game
 from pixelpong.atari.machine import STATE
@@ -17,6 +16,8 @@ from pixelpong.config.protocols import PROTOCOLS, find_protocol
 from pixelpong.env.features import NUM_FEATURES
 from pixelpong.errors import EmulatorError
 from pixelpong.items import ACTIONS, NUM_PIXELS, UP, Episode, Item
+from pixelpong.kernels.observing import MAX_ACTIVE
+from pixelpong.kernels.records import MAX_INPUTS, STREAM
 from pixelpong.learn import network
 from pixelpong.play.networks import NETS
 from pixelpong.play.player import Player
@@ -126,7 +127,7 @@ def test_a_stream_is_the_same_however_it_is_cut_and_all_of_it_is_counted(game):
 def test_the_streams_of_an_item_play_as_each_of_them_alone():
     """Across ends of episodes, with the same numbers."""
     player, params = Player(find_protocol("ALE/Pong-v5", max_frames=300), "ppo"), make_params("ppo")
-    numbers, streams = make_rng(0, "play").random((3, 200, 6)), np.zeros(3, kernels.STREAM)
+    numbers, streams = make_rng(0, "play").random((3, 200, 6)), np.zeros(3, STREAM)
 
     def play(some):
         given = SimpleNamespace(random=lambda shape: numbers[some].copy())
@@ -152,12 +153,12 @@ def test_a_step_has_at_most_as_many_inputs_as_there_is_room_for():
     classic = NETS["reinforce"](make_params("reinforce"))
     for screen, count in ((blank, 0), (full, NUM_PIXELS), (full, 0), (blank, NUM_PIXELS)):
         classic.act(screen)
-        assert len(classic.inputs()) == count <= kernels.MAX_ACTIVE
+        assert len(classic.inputs()) == count <= MAX_ACTIVE
     gated, most, rng = NETS["ppo"](make_params("ppo")), 0, np.random.default_rng(0)
     for share in (0.01, 0.3, 0.4, 0.45, 0.3, 0.45, 0.0, 0.45):
         gated.act(np.where(rng.random((210, 160)) < share, 200, 34).astype(np.uint8))
         most = max(most, len(gated.inputs()))
-    assert NUM_FEATURES * 0.9 < most <= kernels.MAX_INPUTS == NUM_FEATURES + 1
+    assert NUM_FEATURES * 0.9 < most <= MAX_INPUTS == NUM_FEATURES + 1
 
 
 def test_statistics_of_an_episode_by_hand():

@@ -9,7 +9,6 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from pixelpong import kernels
 from pixelpong.atari.cartridges import cartridge
 from pixelpong.atari.machine import WIDTH
 from pixelpong.atari.palette import PALETTES
@@ -19,12 +18,13 @@ from pixelpong.envs.options import EnvOptions
 from pixelpong.games.console import FIRE, Rules
 from pixelpong.games.pictures import View
 from pixelpong.items import BUILTIN, SELF
+from pixelpong.kernels.stepping import NEVER, NEXT_STEP, SAME_STEP
 
 # When the next episode starts, for `Games`.
 AUTORESETS = {
-    AutoresetMode.DISABLED: kernels.NEVER,
-    AutoresetMode.NEXT_STEP: kernels.NEXT_STEP,
-    AutoresetMode.SAME_STEP: kernels.SAME_STEP,
+    AutoresetMode.DISABLED: NEVER,
+    AutoresetMode.NEXT_STEP: NEXT_STEP,
+    AutoresetMode.SAME_STEP: SAME_STEP,
 }
 
 

@@ -17,7 +17,6 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from pixelpong import kernels
 from pixelpong.config.protocols import FrameLimit, FrameSkip
 from pixelpong.envs.actions import ActionReader
 from pixelpong.envs.coins import BLOCK, Coins
@@ -52,7 +51,7 @@ from pixelpong.games.games import Games
 from pixelpong.games.memory import State
 from pixelpong.games.turns import Workers
 from pixelpong.items import BUILTIN
-from pixelpong.kernels.stepping import Results
+from pixelpong.kernels.stepping import LEAVE, RESET, SKIP, Results
 from pixelpong.machine import count_cores
 from pixelpong.schema import Count, Number, Share
 
@@ -222,7 +221,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
             if seed is None and not self._is_seeded:
                 seed = int(np.random.SeedSequence().generate_state(1)[0] >> 1)
             self._orders.seeds[which] = -1 if seed is None else self._read_seeds(seed, len(which))
-            self._moves[:, 0] = np.where(mask, kernels.RESET, kernels.LEAVE)
+            self._moves[:, 0] = np.where(mask, RESET, LEAVE)
             begun = Pending(self._all, kept=kept[0] if kept else self._pending.kept)
             results = self._make_results(begun)
             parts, rest = begun.add(results, None).take(self.batch_size)
@@ -309,7 +308,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         """The newest observations again, [N, …]."""
         with self._turns.lock:
             self._turns.settle()
-            self._moves[:, 0] = kernels.LEAVE
+            self._moves[:, 0] = LEAVE
             results = self._make_results(self._pending)
             self._begin(results, self._pending)
             return self._collect((Part(self._all, results),))[0]
@@ -366,7 +365,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         if self._coins:
             self._coins.draw()
         if self._has_batches:
-            self._moves[:, 0] = kernels.SKIP
+            self._moves[:, 0] = SKIP
             self._moves[begun.waiting[-1].games, : moves.ndim] = moves.reshape(len(moves), -1)
         elif moves.ndim == 1:
             self._moves[:, 0] = moves

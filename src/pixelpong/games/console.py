@@ -21,9 +21,9 @@ from pixelpong.env.field import DRAW_FIELD, FIELD_SIZE, PONG_MACHINE
 from pixelpong.env.native import load_game, start_of
 from pixelpong.errors import note
 from pixelpong.items import STAY
-from pixelpong.kernels import NOW, RULES, aligned_zeros
 from pixelpong.kernels.games import Console
 from pixelpong.kernels.opening import MOST_AT_ONCE, Starts
+from pixelpong.kernels.records import NOW, RULES, aligned_zeros
 
 PONG = "pong"
 FIRE = 1  # in Gymnasium's numbers

@@ -24,8 +24,7 @@ from pixelpong.games.emulator import NOTHING
 from pixelpong.games.games import Games
 from pixelpong.games.pictures import View
 from pixelpong.items import DOWN, STAY, UP
-from pixelpong.kernels import RESET
-from pixelpong.kernels.stepping import REWARD
+from pixelpong.kernels.stepping import RESET, REWARD
 
 _TURNS = {UP: -1, STAY: 0, DOWN: 1}  # how far each move turns the knob
 _SIDES = (RIGHT, LEFT)  # the order of the console's moves

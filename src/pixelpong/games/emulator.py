@@ -19,8 +19,8 @@ from pixelpong.errors import ConfigError
 from pixelpong.games.console import rules_of
 from pixelpong.games.games import Games
 from pixelpong.games.pictures import View
-from pixelpong.kernels import GAME, RESET
-from pixelpong.kernels.stepping import REWARD
+from pixelpong.kernels.records import GAME
+from pixelpong.kernels.stepping import RESET, REWARD
 
 NUM_ACTIONS = 6
 NOTHING = np.zeros((0, 0, 0), np.uint8)  # the observations, which are empty

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong import kernels
 from pixelpong.atari.game import not_covered
 from pixelpong.atari.machine import WIDTH
 from pixelpong.env.field import FIELD_SIZE
@@ -24,7 +23,14 @@ from pixelpong.games.pictures import View
 from pixelpong.games.turns import ONE_THREAD, Turns, Workers
 from pixelpong.kernels import stepping
 from pixelpong.kernels.compiling import Entry
-from pixelpong.kernels.stepping import FAULT, Orders, Part, Results
+from pixelpong.kernels.stepping import (
+    FAULT,
+    NEVER,
+    STEPS,
+    Orders,
+    Part,
+    Results,
+)
 
 
 class Games:
@@ -47,7 +53,7 @@ class Games:
         *,
         workers: Workers = ONE_THREAD,
         num_uniforms: int = 1,
-        autoresets: int = kernels.NEVER,
+        autoresets: int = NEVER,
         rules_hashes: Sequence[bytes] = (),
         has_opponents: bool = False,
     ) -> None:
@@ -60,13 +66,13 @@ class Games:
             view: the observation of all games, with the most rows of any of their pictures.
             workers: the threads that play, at most one per game.
             num_uniforms: number of steps per game for which `orders` can hold random numbers.
-            autoresets: when the next episode starts after one has ended: `kernels.NEVER` without a
-                RESET, `kernels.NEXT_STEP` or `kernels.SAME_STEP`.
+            autoresets: when the next episode starts after one has ended: `NEVER` without a
+                RESET, `NEXT_STEP` or `SAME_STEP`.
             rules_hashes: of each game, a hash of everything, besides its state, on which its future
                 depends; 32 bytes. Without them, all games have the same.
             has_opponents: whether networks, which have a memory, play the left side.
         """
-        self._step = Entry(kernels.STEPS[view.observation])
+        self._step = Entry(STEPS[view.observation])
         each = (rules,) * size if isinstance(rules, Rules) else tuple(rules)
         # Kept, because their code must stay in memory.
         self._cartridges = [load_any(name) for name in dict.fromkeys(it.game for it in each)]

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong import kernels
 from pixelpong.atari.machine import WIDTH
 from pixelpong.env.field import FIELD_SIZE
 from pixelpong.errors import ConfigError, must_be, number_of
 from pixelpong.games.pictures import View
+from pixelpong.kernels.records import CHANCE, GAME, STREAM, are_chances, are_fields, are_streams
 
 State = tuple[NDArray[Any], ...]  # copies of the arrays of a `Memory`
 
@@ -57,11 +57,11 @@ class Memory:
         A console's state has `state_size` bytes; `rules` are hashes of 32 bytes.
         """
         self.rules = np.frombuffer(bytearray().join(rules), np.uint8).reshape(size, -1)
-        self.games = np.zeros(size, kernels.GAME)
+        self.games = np.zeros(size, GAME)
         self.games["episode"] = -1
-        self.chances = np.zeros(size, kernels.CHANCE)
+        self.chances = np.zeros(size, CHANCE)
         self.states = np.zeros((size, state_size), np.uint8)
-        self.streams = np.zeros(size if has_opponents else 0, kernels.STREAM)
+        self.streams = np.zeros(size if has_opponents else 0, STREAM)
         self.fields = np.zeros((size, 2, FIELD_SIZE, 2), np.uint64)
         self.frames = np.zeros((size if view.keeps_frames else 0, view.rows, WIDTH), np.uint8)
         num_stacks = size if view.observation == "atari" else 0
@@ -117,8 +117,8 @@ class Memory:
             (least <= games[name]).all() and (games[name] <= most).all()
             for name, (least, most) in (_BOUNDS | of_rules).items()
         )
-        are_sound = are_games and kernels.are_chances(chances)
-        return are_sound and kernels.are_streams(streams) and kernels.are_fields(fields)
+        are_sound = are_games and are_chances(chances)
+        return are_sound and are_streams(streams) and are_fields(fields)
 
     def write(self, state: State) -> None:
         """Continue from a state that `read` has returned."""

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong import kernels
 from pixelpong.atari.machine import WIDTH
 from pixelpong.atari.palette import PALETTES
 from pixelpong.env.preprocess import IS_ACTIVE
@@ -17,7 +16,8 @@ from pixelpong.games.console import Rules, load_any, make_console, make_start, m
 from pixelpong.games.memory import Memory
 from pixelpong.games.pictures import View, make_shrinking
 from pixelpong.kernels.opening import MOST_AT_ONCE
-from pixelpong.kernels.stepping import AtariView, FieldView, FrameView, NoView, Part
+from pixelpong.kernels.records import aligned_zeros
+from pixelpong.kernels.stepping import NEVER, AtariView, FieldView, FrameView, NoView, Part
 
 
 def make_parts(
@@ -88,7 +88,7 @@ def _make_part(
         row=np.zeros(rules.num_sides * (2 + num_frames)),
         number=0,
         which=which,
-        autoresets=kernels.NEVER,
+        autoresets=NEVER,
         pictures=(first, second),
         observed=observed,
     )
@@ -104,7 +104,7 @@ def _make_atari(
     if not view.has_levels:
         levels = view.levels
         shape = view.channels, view.rows, WIDTH
-        first, second = (kernels.aligned_zeros(*shape, dtype=np.uint8) for _ in range(2))
+        first, second = (aligned_zeros(*shape, dtype=np.uint8) for _ in range(2))
     return AtariView(
         pictures,
         memory.stacks,
@@ -112,6 +112,6 @@ def _make_atari(
         levels,
         planes=(first, second),
         shrink=shrinking.address,
-        scratch=kernels.aligned_zeros(shrinking.scratch_size, dtype=np.float32),
-        small=kernels.aligned_zeros(view.height, view.width, dtype=np.uint8),
+        scratch=aligned_zeros(shrinking.scratch_size, dtype=np.float32),
+        small=aligned_zeros(view.height, view.width, dtype=np.uint8),
     )

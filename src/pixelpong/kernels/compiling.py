@@ -22,6 +22,7 @@ from typing import Any
 import numba
 import numpy as np
 from numba.core import event
+from numba.extending import register_jitable
 
 from pixelpong.atari.cache import (
     cache_folder,
@@ -87,6 +88,12 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
         return call
 
     return compile_it
+
+
+# A kernel, and a part of kernels, which is compiled with its callers. With NumPy's error model,
+# divisions need no check for zero and can be vectorised.
+kernel = compiled(error_model="numpy")
+kernel_part: Any = register_jitable(error_model="numpy")
 
 
 class Entry:

@@ -6,20 +6,19 @@ All games are played by these two functions: games of training and evaluation
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from pixelpong.atari.machine import DRAW_NOTHING, FRAME_DONE
 from pixelpong.env.field import FIELD_SIZE
+from pixelpong.kernels.compiling import kernel_part
 from pixelpong.kernels.intrinsics import call_play_frames, set_turn
 from pixelpong.kernels.records import NOW, RULES
 
-# A part of kernels, which is compiled with its callers. Each array argument costs some nanoseconds
-# of reference counting, so the parts that run at every step take few arrays.
-_part: Any = register_jitable(error_model="numpy")
+# Each array argument costs some nanoseconds of reference counting, so the parts that run at every
+# step take few arrays.
 
 
 class Console(NamedTuple):
@@ -51,28 +50,28 @@ def no_console() -> Console:
     )
 
 
-@_part
+@kernel_part
 def copy(source, target):  # type: ignore[no-untyped-def]
     """Copy all of an array [N]; an assignment compiles for seconds and is slower."""
     for k in range(len(source)):
         target[k] = source[k]
 
 
-@_part
+@kernel_part
 def save(machine, state, size):  # type: ignore[no-untyped-def]
     """Copy the state, `size` bytes, of the machine that played a game's last frame."""
     for k in range(size):
         state[k] = machine[k]
 
 
-@_part
+@kernel_part
 def begin(console, game):  # type: ignore[no-untyped-def]
     """Start an episode of a game that always starts in the same state."""
     clear(console, game)
     copy(console.start, console.machines[0])
 
 
-@_part
+@kernel_part
 def clear(console, game):  # type: ignore[no-untyped-def]
     """Set what is counted in an episode to its start."""
     rules = console.rules[0]
@@ -84,7 +83,7 @@ def clear(console, game):  # type: ignore[no-untyped-def]
     game.may_end = rules.max_frames <= rules.most_frames
 
 
-@_part
+@kernel_part
 def play_step(console, game, uniforms):  # type: ignore[no-untyped-def]
     """Play a step of the game on the console with the moves in ``console.now``.
 
@@ -134,7 +133,7 @@ def play_step(console, game, uniforms):  # type: ignore[no-untyped-def]
     return 2 if game.is_on else num_pictures, which
 
 
-@_part
+@kernel_part
 def hold(rules, game, moves, uniforms, count, actions):  # type: ignore[no-untyped-def]
     """Decide for each of the next frames whether the held actions stick; write the `actions`."""
     width = len(uniforms) // rules.num_sides
@@ -149,7 +148,7 @@ def hold(rules, game, moves, uniforms, count, actions):  # type: ignore[no-untyp
         game.held[side] = held
 
 
-@_part
+@kernel_part
 def emulate(rules, game, now, machine, actions, count, draws):  # type: ignore[no-untyped-def]
     """Emulate frames with the actions at an address; return how many frames were played."""
     stop, played, reward, is_over, may_end, now.lives[1] = call_play_frames(

@@ -6,17 +6,14 @@ frames.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from pixelpong.items import NUM_PIXELS
+from pixelpong.kernels.compiling import kernel_part
 from pixelpong.kernels.intrinsics import lowest_bit, reverse
-
-# A part of kernels, which is compiled with its callers.
-_part: Any = register_jitable(error_model="numpy")
 
 
 class Sight(NamedTuple):
@@ -41,7 +38,7 @@ class Seen(NamedTuple):
 MAX_ACTIVE = NUM_PIXELS  # the most active inputs that a step of the classic network can have
 
 
-@_part
+@kernel_part
 def find_difference(stream, indices, start):  # type: ignore[no-untyped-def]
     """Write the signed indices of the changed pixels to ``indices[start:]``, in ascending order.
 
@@ -64,7 +61,7 @@ def find_difference(stream, indices, start):  # type: ignore[no-untyped-def]
     return end
 
 
-@_part
+@kernel_part
 def list_pixels(field, is_left, pixels):  # type: ignore[no-untyped-def]
     """List a field's active pixels in order, mirrored for the left side; return their number."""
     count = 0
@@ -80,7 +77,7 @@ def list_pixels(field, is_left, pixels):  # type: ignore[no-untyped-def]
     return count
 
 
-@_part
+@kernel_part
 def _mark_features(sight, field, is_left, pixels, is_on, features):  # type: ignore[no-untyped-def]
     """Mark and list the features of a frame, in an order that depends only on the pixels."""
     cells, geometry = sight.cells, sight.geometry
@@ -117,7 +114,7 @@ def _mark_features(sight, field, is_left, pixels, is_on, features):  # type: ign
     return count
 
 
-@_part
+@kernel_part
 def observe_features(sight, stream, side, seen, indices, start):  # type: ignore[no-untyped-def]
     """Write the indices of the inputs that are 1 for a side (0: right) to ``indices[start:]``.
 

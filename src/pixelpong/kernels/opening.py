@@ -9,19 +9,17 @@ Source: ale-py's ``AtariVectorEnv``, by tests (``docs/emulator.md``).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from pixelpong.atari.machine import DRAW_NOTHING, FRAME_DONE, MACHINE
 from pixelpong.atari.starting import MEMORY, SEED, SHORTEST, TIMERS
+from pixelpong.kernels.compiling import kernel_part
 from pixelpong.kernels.games import clear, copy, emulate, hold, save
 from pixelpong.kernels.intrinsics import call_start_game
 from pixelpong.kernels.twister import peek, seed_twister, use, use_below
-
-_part: Any = register_jitable(error_model="numpy")
 
 _RAM, _TIMER, _EXTRA_RAM = (
     MACHINE.fields[name][1]  # type: ignore[index]
@@ -41,7 +39,7 @@ class Starts(NamedTuple):
     is_known: NDArray[np.bool_]  # [K], whether the machine is there
 
 
-@_part
+@kernel_part
 def toss_coins(coins, count, row):  # type: ignore[no-untyped-def]
     """Write the random numbers for the next frames to `row`, [2 + frames], without consuming them.
 
@@ -51,14 +49,14 @@ def toss_coins(coins, count, row):  # type: ignore[no-untyped-def]
         row[2 + k] = peek(coins, 2 * k) * _SCALE
 
 
-@_part
+@kernel_part
 def use_coins(rules, chance, count):  # type: ignore[no-untyped-def]
     """Use the coins of these many frames, if there are coins."""
     if rules.tosses_coins:
         chance.coins.used += 2 * count
 
 
-@_part
+@kernel_part
 def start_episode(games, i, seed, part):  # type: ignore[no-untyped-def]
     """Start an episode of a game: the first one of `seed`, or the next one if it is −1."""
     console, game, chance = part.console, games.rows[i], games.chances[i]
@@ -105,7 +103,7 @@ def start_episode(games, i, seed, part):  # type: ignore[no-untyped-def]
     save(machine, state, rules.state_size)
 
 
-@_part
+@kernel_part
 def _start(console, starts, game, chance, state):  # type: ignore[no-untyped-def]
     """Start a game on the console, and begin to count its frames."""
     rules, machine, address = console.rules[0], console.machines[0], console.addresses[0]

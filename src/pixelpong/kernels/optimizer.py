@@ -7,14 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.kernels.compiling import compiled
+from pixelpong.kernels.compiling import kernel
 from pixelpong.learn.optimizer import ADAM_DECAYS, ADAM_EPSILON, EPSILON
 
-# With NumPy's error model, divisions need no check for zero and can be vectorised.
-_kernel = compiled(error_model="numpy")
 
-
-@_kernel
+@kernel
 def rmsprop(w, g, c, rows, learning_rate, decay_rate):  # type: ignore[no-untyped-def]
     """Do one step of RMSProp on some `rows` [K] uint16 of w, g and c [D, C]; w and c are changed.
 
@@ -38,7 +35,7 @@ def sum_of_squares(g: NDArray[Any], rows: NDArray[np.uint16]) -> float:
     return float(squares.sum())
 
 
-@_kernel
+@kernel
 def _add_squares(g, rows, squares):  # type: ignore[no-untyped-def]
     for k in range(len(rows)):
         g_ = g[rows[k]]
@@ -55,7 +52,7 @@ class AdamArrays(NamedTuple):
     v: NDArray[Any]  # [D, C], running mean of the squared gradient
 
 
-@_kernel
+@kernel
 def adam_rows(arrays, g, rows, scales, squares):  # type: ignore[no-untyped-def]
     """Do one step of Adam on some rows, in place.
 

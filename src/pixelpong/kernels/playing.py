@@ -9,18 +9,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from pixelpong.items import ACTIONS, DOWN, NUM_PIXELS, UP
-from pixelpong.kernels.compiling import compiled
+from pixelpong.kernels.compiling import kernel, kernel_part
 from pixelpong.kernels.games import begin, copy, play_step, save
 from pixelpong.kernels.observing import Seen, Sight, find_difference, observe_features
-
-# The NumPy error model: a division that cannot fail needs no check.
-_kernel = compiled(error_model="numpy")
-# A part of kernels, which is compiled with its callers.
-_part: Any = register_jitable(error_model="numpy")
 
 
 class Record(NamedTuple):
@@ -76,7 +70,7 @@ class GatedScratch(NamedTuple):
     layers: Layers
 
 
-@_part
+@kernel_part
 def take_field(field, stream):  # type: ignore[no-untyped-def]
     """Copy `field` [80, 2], in the form of `pack_field`, to a stream as its newest field."""
     game = stream.game
@@ -86,7 +80,7 @@ def take_field(field, stream):  # type: ignore[no-untyped-def]
         newest[row, 0], newest[row, 1] = field[row, 0], field[row, 1]
 
 
-@_part
+@kernel_part
 def _begin_stream(console, stream):  # type: ignore[no-untyped-def]
     """Start an episode of a stream."""
     begin(console, stream.game)
@@ -100,7 +94,7 @@ def _begin_stream(console, stream):  # type: ignore[no-untyped-def]
     tally.ups = tally.points = 0
 
 
-@_part
+@kernel_part
 def _count(stream, step, up):  # type: ignore[no-untyped-def]
     """Add the learning side's newest step to its statistics."""
     tally = stream.tally
@@ -115,7 +109,7 @@ def _count(stream, step, up):  # type: ignore[no-untyped-def]
 # --- the classic network ----------------------------------------------------------------------
 
 
-@_part
+@kernel_part
 def up_probability(params, indices, start, stop, hidden, t):  # type: ignore[no-untyped-def]
     """Compute the probability of UP for the observation ``indices[start:stop]``.
 
@@ -153,12 +147,12 @@ def up_probability(params, indices, start, stop, hidden, t):  # type: ignore[no-
 _UP_INDEX, _DOWN_INDEX = ACTIONS.index(UP), ACTIONS.index(DOWN)
 
 
-@_part
+@kernel_part
 def _forget_plain(network):  # type: ignore[no-untyped-def]
     """Do nothing, because this network keeps no state besides the stream."""
 
 
-@_part
+@kernel_part
 def _decide_plain(network, record, stream, side, uniform, t):  # type: ignore[no-untyped-def]
     """Observe, decide, and record the decision with its probability."""
     start = record.offsets[t]
@@ -176,7 +170,7 @@ def _decide_plain(network, record, stream, side, uniform, t):  # type: ignore[no
 # --- the gated network ------------------------------------------------------------------------
 
 
-@_part
+@kernel_part
 def _read_out(params, layers, indices, start, stop):  # type: ignore[no-untyped-def]
     """Compute the outputs from the inputs ``indices[start:stop]``."""
     W1, W2, b2 = params.W1, params.W2, params.b2
@@ -214,7 +208,7 @@ def _read_out(params, layers, indices, start, stop):  # type: ignore[no-untyped-
         layers.outputs[output] = np.float64(left) + np.float64(right) + b2[output]
 
 
-@_part
+@kernel_part
 def _choose(layers, step, uniform):  # type: ignore[no-untyped-def]
     """Sample an action from the softmax of the outputs; record it with its probability."""
     y, logs, p = layers.outputs, layers.log_probabilities, layers.probabilities
@@ -236,7 +230,7 @@ def _choose(layers, step, uniform):  # type: ignore[no-untyped-def]
     step.action, step.log_probability, step.entropy = best, logs[best], -entropy
 
 
-@_part
+@kernel_part
 def _forget_gated(network):  # type: ignore[no-untyped-def]
     """Forget the features of the previous frame, which belong to another stream."""
     seen = network.scratch.seen
@@ -244,7 +238,7 @@ def _forget_gated(network):  # type: ignore[no-untyped-def]
     seen.num_before[0] = -1
 
 
-@_part
+@kernel_part
 def _decide_gated(network, record, stream, side, uniform, t):  # type: ignore[no-untyped-def]
     """Observe and record a decision, or only the value if `uniform` is above 1."""
     scratch = network.scratch
@@ -263,7 +257,7 @@ def _decide_gated(network, record, stream, side, uniform, t):  # type: ignore[no
 # --- both -------------------------------------------------------------------------------------
 
 
-@_part
+@kernel_part
 def _has_room(record, max_inputs, t):  # type: ignore[no-untyped-def]
     """Whether a record has room for step t, however many its inputs."""
     return t < len(record.steps) and record.offsets[t] + max_inputs <= len(record.indices)
@@ -272,7 +266,7 @@ def _has_room(record, max_inputs, t):  # type: ignore[no-untyped-def]
 def _make_play(decide: Any, forget: Any, up: int) -> Any:
     """Make the kernel that plays with a network's `decide`; `up` is the action UP in its record."""
 
-    @_kernel
+    @kernel
     def play(  # type: ignore[no-untyped-def]
         console, networks, records, streams, uniforms, first, t, learner
     ):

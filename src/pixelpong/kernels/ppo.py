@@ -22,14 +22,11 @@ from __future__ import annotations
 
 import math
 
-from pixelpong.kernels.compiling import compiled
+from pixelpong.kernels.compiling import kernel
 from pixelpong.learn.ppo import LossStats
 
-# With NumPy's error model, divisions need no check for zero and can be vectorised.
-_kernel = compiled(error_model="numpy")
 
-
-@_kernel
+@kernel
 def list_steps(indices, offsets, chosen, slots, inputs, starts, positions):  # type: ignore[no-untyped-def]
     """Turn the inputs of each step into the steps of each input.
 
@@ -64,7 +61,7 @@ def list_steps(indices, offsets, chosen, slots, inputs, starts, positions):  # t
     return count
 
 
-@_kernel
+@kernel
 def sum_rows(source, rows, starts, stops, totals):  # type: ignore[no-untyped-def]
     """Multiply a matrix of zeros and ones by a dense one; each result row sums some source rows.
 
@@ -96,7 +93,7 @@ def sum_rows(source, rows, starts, stops, totals):  # type: ignore[no-untyped-de
             k += 1
 
 
-@_kernel
+@kernel
 def differentiate(W2, z, batch, weights, size, scratch, y, dW2):  # type: ignore[no-untyped-def]
     """Compute the contribution of some steps to the gradient of a minibatch's mean loss.
 

@@ -16,16 +16,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from pixelpong.kernels.compiling import compiled
+from pixelpong.kernels.compiling import kernel, kernel_part
 from pixelpong.kernels.games import Console, copy, play_step, save
 from pixelpong.kernels.intrinsics import call_shrink, lowest_bit
 from pixelpong.kernels.opening import Starts, start_episode, toss_coins, use_coins
-
-_kernel = compiled(error_model="numpy")
-_part: Any = register_jitable(error_model="numpy")
 
 # Instead of a move: start an episode; repeat the last observation; do nothing. Nothing ends then.
 RESET, LEAVE, SKIP = -1, -2, -3
@@ -126,7 +122,7 @@ class Part(NamedTuple):
 # --- the observation "atari" --------------------------------------------------------------------
 
 
-@_part
+@kernel_part
 def _look_up(picture, levels, out):  # type: ignore[no-untyped-def]
     """Look up the levels of a picture's palette indices and write them to `out`."""
     for y in range(len(picture)):
@@ -134,7 +130,7 @@ def _look_up(picture, levels, out):  # type: ignore[no-untyped-def]
             out[y, x] = levels[picture[y, x]]
 
 
-@_part
+@kernel_part
 def _see_atari(game, i, num_pictures, which, atari):  # type: ignore[no-untyped-def]
     """Add the newest picture to the stack of a game."""
     before, game.newest = game.newest, (game.newest + 1) % atari.stacks.shape[1]
@@ -158,7 +154,7 @@ def _see_atari(game, i, num_pictures, which, atari):  # type: ignore[no-untyped-
                     atari.kept[i, c, y, x] = max(one[y, x], two[y, x])
 
 
-@_part
+@kernel_part
 def _shrink(atari, stack, c, first, second):  # type: ignore[no-untyped-def]
     """Reduce channel c of the maximum of two pictures and write it to ``stack`` [·]."""
     num_channels = atari.kept.shape[1]
@@ -173,7 +169,7 @@ def _shrink(atari, stack, c, first, second):  # type: ignore[no-untyped-def]
             stack[num_channels * k + c] = flat[k]
 
 
-@_part
+@kernel_part
 def _show_atari(game, i, atari, out):  # type: ignore[no-untyped-def]
     """Write the stack of a game, with the newest picture last."""
     stacks = atari.stacks
@@ -184,7 +180,7 @@ def _show_atari(game, i, atari, out):  # type: ignore[no-untyped-def]
 # --- frames and fields --------------------------------------------------------------------------
 
 
-@_part
+@kernel_part
 def _see_field(game, i, num_pictures, which, view):  # type: ignore[no-untyped-def]
     """Store the newest field; if pictures are drawn, compute it as `preprocess` does."""
     game.newest = 1 - game.newest
@@ -198,12 +194,12 @@ def _see_field(game, i, num_pictures, which, view):  # type: ignore[no-untyped-d
                 field[row, x >> 6] |= np.uint64(is_on) << np.uint64(x & 63)
 
 
-@_part
+@kernel_part
 def _see_nothing(game, i, num_pictures, which, view):  # type: ignore[no-untyped-def]
     """Do nothing, because frames are stored in any case."""
 
 
-@_part
+@kernel_part
 def _show_frame(game, i, view, out):  # type: ignore[no-untyped-def]
     """Write the newest frame of a game in colour, [rows, 3 × 160]."""
     frame, words, palette = view.frames[i], view.words[i], view.palette
@@ -220,14 +216,14 @@ def _show_frame(game, i, view, out):  # type: ignore[no-untyped-def]
             copy(out[i, y - 1], row)
 
 
-@_part
+@kernel_part
 def _show_field(game, i, view, out):  # type: ignore[no-untyped-def]
     """Write a 1 for each pixel that is on, [80, 80]."""
     fields = view.fields[i]
     _write_signs(fields[game.newest], fields[:0], out[i])
 
 
-@_part
+@kernel_part
 def _show_pixels(game, i, view, out):  # type: ignore[no-untyped-def]
     """Write the difference of two fields, [80, 80]; zeros at the first step of an episode."""
     fields, newest = view.fields[i], game.newest
@@ -235,12 +231,12 @@ def _show_pixels(game, i, view, out):  # type: ignore[no-untyped-def]
     _write_signs(fields[newest], fields[before : before + 1], out[i])
 
 
-@_part
+@kernel_part
 def _show_nothing(game, i, view, out):  # type: ignore[no-untyped-def]
     """Nothing is observed."""
 
 
-@_part
+@kernel_part
 def _write_signs(now, before, out):  # type: ignore[no-untyped-def]
     """Write 1 for each pixel that is on, or ±1 for each change if `before` is [1, 80, 2]."""
     out[:] = 0
@@ -254,14 +250,14 @@ def _write_signs(now, before, out):  # type: ignore[no-untyped-def]
                 changed &= changed - np.uint64(1)
 
 
-@_part
+@kernel_part
 def _keep_frame(picture, frame):  # type: ignore[no-untyped-def]
     """Store the newest frame of a game."""
     for y in range(len(picture)):
         copy(picture[y], frame[y])
 
 
-@_part
+@kernel_part
 def _play_one(games, orders, part, i):  # type: ignore[no-untyped-def]
     """Play one step of a game and return what `play_step` returns."""
     console, game, chance = part.console, games.rows[i], games.chances[i]
@@ -286,7 +282,7 @@ def _play_one(games, orders, part, i):  # type: ignore[no-untyped-def]
 def _make_step(see: Any, show: Any) -> Any:
     """Make the kernel for one kind of observation."""
 
-    @_kernel
+    @kernel
     def step(games, orders, part, results, done):  # type: ignore[no-untyped-def]
         """Play a step of some games, or start their next episodes.
 

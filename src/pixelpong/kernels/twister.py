@@ -10,21 +10,17 @@ tests.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba.extending import register_jitable
 
+from pixelpong.kernels.compiling import kernel_part
 from pixelpong.kernels.records import WORDS
-
-_part: Any = register_jitable(error_model="numpy")
 
 _SIZE, _LAST = 624, WORDS - 1  # words in the recurrence; the mask of an index
 _MOST = 2**32
 _MOST_REJECTED = 100  # two in succession are rejected with a probability of 1e-14 or less
 
 
-@_part
+@kernel_part
 def seed_twister(twister, seed):  # type: ignore[no-untyped-def]
     """Seed it with the lowest 32 bits of a number."""
     word = seed & (_MOST - 1)
@@ -35,7 +31,7 @@ def seed_twister(twister, seed):  # type: ignore[no-untyped-def]
     twister.made = twister.used = _SIZE
 
 
-@_part
+@kernel_part
 def peek(twister, ahead):  # type: ignore[no-untyped-def]
     """The number that is used after `ahead` others, below WORDS − 624; nothing is used."""
     wanted, words = twister.used + ahead, twister.words
@@ -53,7 +49,7 @@ def peek(twister, ahead):  # type: ignore[no-untyped-def]
     return number ^ number >> 18
 
 
-@_part
+@kernel_part
 def use(twister):  # type: ignore[no-untyped-def]
     """Use a number."""
     number = peek(twister, 0)
@@ -61,7 +57,7 @@ def use(twister):  # type: ignore[no-untyped-def]
     return number
 
 
-@_part
+@kernel_part
 def use_below(twister, n):  # type: ignore[no-untyped-def]
     """A number from 0 to n − 1, as C++'s ``uniform_int_distribution`` of GNU's library gives it.
 

@@ -16,10 +16,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong import kernels
 from pixelpong.config import Config
 from pixelpong.errors import CheckpointError, NumericsError, refusing
 from pixelpong.items import Episode, Item, Params, Result
+from pixelpong.kernels.optimizer import sum_of_squares
+from pixelpong.kernels.records import aligned_zeros
 from pixelpong.learners.progress import Progress
 from pixelpong.play.networks import NETS
 from pixelpong.schema import convert
@@ -62,7 +63,7 @@ class Learner:
         drawn = draw_params(config.algorithm, config.hidden, config.dtype, config.seed, attempt)
         # The parameters, and the optimizer's memory for each of them.
         self.state = {
-            prefix + name: kernels.aligned_zeros(*w.shape, dtype=w.dtype)
+            prefix + name: aligned_zeros(*w.shape, dtype=w.dtype)
             for prefix in ("", *self.moments)
             for name, w in drawn.items()
         }
@@ -115,7 +116,7 @@ class Learner:
         first layer, only some rows have changed.
         """
         sums = {
-            name: kernels.sum_of_squares(as_matrix(w), touched_indices(name, w, rows))
+            name: sum_of_squares(as_matrix(w), touched_indices(name, w, rows))
             for name, w in self.state.items()
         }
         for name, number in (metrics | sums).items():

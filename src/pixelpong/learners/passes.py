@@ -24,9 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong import kernels
 from pixelpong.items import Params
-from pixelpong.kernels.optimizer import AdamArrays
+from pixelpong.kernels.optimizer import AdamArrays, adam_rows
+from pixelpong.kernels.ppo import differentiate, list_steps, sum_rows
+from pixelpong.kernels.records import aligned_zeros
 from pixelpong.learn.gated import NUM_OUTPUTS
 from pixelpong.learn.optimizer import AdamScales
 from pixelpong.learn.ppo import LossStats, LossWeights, Minibatch
@@ -131,7 +132,7 @@ class _MinibatchWork:
         self._num_pieces = min(MAX_PIECES, -(-len(chosen) // PIECE))
         # The pre-activations of each step; `differentiate` replaces them by their gradient.
         w = self._W1.w
-        self._z = kernels.aligned_zeros(len(chosen), w.shape[1], dtype=w.dtype)
+        self._z = aligned_zeros(len(chosen), w.shape[1], dtype=w.dtype)
 
     def pieces_of_steps(self) -> list[slice]:
         """Cut the steps into pieces of about the same size."""
@@ -144,20 +145,18 @@ class _MinibatchWork:
         Returns the gradient with respect to the output layer, and the sums of the losses.
         """
         offsets, chosen, z = self._steps.offsets, self._chosen[piece], self._z[piece]
-        kernels.sum_rows(self._W1.w, self._steps.indices, offsets[chosen], offsets[chosen + 1], z)
+        sum_rows(self._W1.w, self._steps.indices, offsets[chosen], offsets[chosen + 1], z)
         columns, dtype = self._outputs.shape[1], z.dtype
-        dW2, scratch = (
-            kernels.aligned_zeros(length, columns, dtype=dtype) for length in (NUM_OUTPUTS, 2)
-        )
+        dW2, scratch = (aligned_zeros(length, columns, dtype=dtype) for length in (NUM_OUTPUTS, 2))
         scratch[:] = 1
-        loss = kernels.differentiate(
+        loss = differentiate(
             self._outputs,
             z,
             Minibatch(*(column[piece] for column in self._batch)),
             self._weights,
             len(self._chosen),
             scratch,
-            kernels.aligned_zeros(NUM_OUTPUTS),
+            aligned_zeros(NUM_OUTPUTS),
             dW2,
         )
         return dW2, loss
@@ -169,7 +168,7 @@ class _MinibatchWork:
         starts = np.empty(num_inputs + 1, np.int32)
         small = np.uint16 if len(self._chosen) <= 1 << 16 else np.uint32
         self._positions = np.empty(len(self._steps.indices), small)
-        count = kernels.list_steps(
+        count = list_steps(
             self._steps.indices,
             self._steps.offsets,
             self._chosen,
@@ -189,9 +188,9 @@ class _MinibatchWork:
     def update_inputs(self, piece: slice) -> float:
         """Update the rows of W1 for some inputs; return the gradient's squared norm."""
         inputs, W1 = self._inputs[piece], self._W1
-        g = kernels.aligned_zeros(len(inputs), W1.w.shape[1], dtype=W1.w.dtype)
+        g = aligned_zeros(len(inputs), W1.w.shape[1], dtype=W1.w.dtype)
         starts, stops = self._starts[:-1][piece], self._starts[1:][piece]
-        kernels.sum_rows(self._z, self._positions, starts, stops, g)
+        sum_rows(self._z, self._positions, starts, stops, g)
         return _step(W1, g, inputs, self._scales)
 
     def update_outputs(self, dW2: NDArray[Any]) -> list[float]:
@@ -211,7 +210,7 @@ def _step(
 ) -> float:
     """Do Adam's step on some rows; return the squared norm of their gradient."""
     squares = np.zeros(g.shape[1], g.dtype)
-    kernels.adam_rows(arrays, g, rows, scales, squares)
+    adam_rows(arrays, g, rows, scales, squares)
     return float(squares.sum(dtype=np.float64))
 
 

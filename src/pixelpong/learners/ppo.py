@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong import kernels
 from pixelpong.config import Config
 from pixelpong.errors import CheckpointError
 from pixelpong.items import ACTIONS, BUILTIN, HALF, SELF, UP, Item, Played, Result
+from pixelpong.kernels.records import STREAM, are_streams
 from pixelpong.learn.optimizer import adam_scales
 from pixelpong.learn.ppo import LossWeights, Minibatch, generalized_advantages
 from pixelpong.learners import Learner
@@ -34,7 +34,7 @@ class PPOLearner(Learner):
     def __init__(self, config: Config) -> None:
         """Start with the parameters drawn from the seed."""
         super().__init__(config)
-        self._streams = np.zeros(config.num_envs, kernels.STREAM)
+        self._streams = np.zeros(config.num_envs, STREAM)
         # If `workers` is set, several runs can share a machine's cores.
         workers = config.workers if config.engine == "threads" else None
         self._num_threads = min(workers or count_cores(), count_cores())
@@ -46,7 +46,7 @@ class PPOLearner(Learner):
         return [
             Item(
                 "train", seed, update, index, steps=self.config.num_steps,
-                streams=np.ascontiguousarray(rows[index::MAX_ITEMS]).view(kernels.STREAM)[:, 0],
+                streams=np.ascontiguousarray(rows[index::MAX_ITEMS]).view(STREAM)[:, 0],
                 opponent=opponents[index],
             )
             for index in range(min(len(rows), MAX_ITEMS))
@@ -78,11 +78,11 @@ class PPOLearner(Learner):
     def _restore(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
         super()._restore(arrays, counters)
         # A game has one opponent, so if the opponent has changed, the stream starts a new game.
-        streams = np.ascontiguousarray(arrays["streams"]).view(kernels.STREAM)[:, 0]
-        if not kernels.are_streams(streams):
+        streams = np.ascontiguousarray(arrays["streams"]).view(STREAM)[:, 0]
+        if not are_streams(streams):
             what = "a stream has an index that is out of range"
             raise CheckpointError(f"the checkpoint is damaged: {what}")
-        self._streams = np.zeros(len(self._streams), kernels.STREAM)
+        self._streams = np.zeros(len(self._streams), STREAM)
         before, now = self._opponents(self.progress.opponent), self._opponents()
         kept = [k for k in range(min(len(streams), len(now))) if before[k] == now[k]]
         as_bytes(self._streams)[kept] = as_bytes(streams)[kept]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong import kernels
 from pixelpong.items import BUILTIN, Item, Result
+from pixelpong.kernels.optimizer import rmsprop, sum_of_squares
 from pixelpong.learners import Learner, UpdateStats, as_matrix, touched_indices
 from pixelpong.play.worker import games_per_item, groups_of, join
 
@@ -51,7 +51,7 @@ class ReinforceLearner(Learner):
         # A mean square decays at every step, even if there is no gradient.
         touched = np.union1d(total.rows, np.flatnonzero(self._has_memory)).astype(np.uint16)
         for name, w in self.params.items():
-            kernels.rmsprop(
+            rmsprop(
                 as_matrix(w),
                 as_matrix(grads[name]),
                 as_matrix(self.state[f"v.{name}"]),
@@ -59,7 +59,7 @@ class ReinforceLearner(Learner):
                 self.config.learning_rate,
                 self.config.decay_rate,
             )
-        squares = kernels.sum_of_squares(total.W1, np.arange(len(total.rows), dtype=np.uint16))
+        squares = sum_of_squares(total.W1, np.arange(len(total.rows), dtype=np.uint16))
         squares += float(np.square(total.W2, dtype=np.float64).sum())
         return {"grad_norm": math.sqrt(squares)}, touched
 

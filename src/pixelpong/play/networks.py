@@ -24,13 +24,21 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong import kernels
 from pixelpong.env import features
 from pixelpong.env.preprocess import pack_field
 from pixelpong.items import ACTIONS, DOWN, NUM_PIXELS, UP, Params, Played, read_only
 from pixelpong.kernels import playing
 from pixelpong.kernels.games import Console, no_console
-from pixelpong.kernels.observing import Seen, Sight
+from pixelpong.kernels.observing import MAX_ACTIVE, Seen, Sight
+from pixelpong.kernels.playing import play_gated, play_plain
+from pixelpong.kernels.records import (
+    GATED_STEP,
+    MAX_INPUTS,
+    NUM_MARKS,
+    PLAIN_STEP,
+    STREAM,
+    aligned_zeros,
+)
 from pixelpong.learn import gated, network
 
 # Values to use instead of a uniform number in [0, 1).
@@ -80,7 +88,7 @@ class Network:
         self.params = dict(params)
         self.use(params)
         # These are for decisions on screens.
-        self._uniforms, self.stream = np.zeros((1, 1, 1)), np.zeros(1, kernels.STREAM)
+        self._uniforms, self.stream = np.zeros((1, 1, 1)), np.zeros(1, STREAM)
         self._console = no_console()
 
     def _require_fit(self, params: Params) -> tuple[int, np.dtype[Any]]:
@@ -157,7 +165,7 @@ class Network:
 
     def reset(self) -> None:
         """Forget the previous episode."""
-        self.stream[:] = np.zeros(1, kernels.STREAM)
+        self.stream[:] = np.zeros(1, STREAM)
 
     def act(self, screen: NDArray[np.uint8], uniform: float = GREEDY) -> int:
         """See the next screen and choose an action, with a number in [0, 1) or with `GREEDY`."""
@@ -189,8 +197,8 @@ class Network:
 class PlainNetwork(Network):
     """The classic network."""
 
-    actions, up, _max_inputs, _step = (UP, DOWN), UP, kernels.MAX_ACTIVE, kernels.PLAIN_STEP
-    _kernel, _keeps_hidden = kernels.play_plain, True
+    actions, up, _max_inputs, _step = (UP, DOWN), UP, MAX_ACTIVE, PLAIN_STEP
+    _kernel, _keeps_hidden = play_plain, True
     init = staticmethod(network.init_params)
 
     @staticmethod
@@ -220,8 +228,8 @@ class PlainNetwork(Network):
 class GatedNetwork(Network):
     """The fast network."""
 
-    actions, up, _max_inputs = ACTIONS, ACTIONS.index(UP), kernels.MAX_INPUTS
-    _step, _kernel = kernels.GATED_STEP, kernels.play_gated
+    actions, up, _max_inputs = ACTIONS, ACTIONS.index(UP), MAX_INPUTS
+    _step, _kernel = GATED_STEP, play_gated
 
     @staticmethod
     def init(rng: np.random.Generator, hidden: int, dtype: str) -> Params:
@@ -239,11 +247,11 @@ class GatedNetwork(Network):
         return playing.GatedParams(W1.reshape(len(W1), -1), W2.reshape(len(W2), -1), b2)
 
     def _make_scratch(self, hidden: int, dtype: np.dtype[Any]) -> playing.GatedScratch:
-        zeros, outputs, actions = kernels.aligned_zeros, gated.NUM_OUTPUTS, len(ACTIONS)
+        zeros, outputs, actions = aligned_zeros, gated.NUM_OUTPUTS, len(ACTIONS)
         return playing.GatedScratch(
             Sight(features.list_cells_of_pixels(), features.list_geometry()),
             Seen(
-                marks=np.zeros((4, kernels.NUM_MARKS), np.uint16),
+                marks=np.zeros((4, NUM_MARKS), np.uint16),
                 num_before=zeros(1, dtype=np.int64),
                 pixels=np.zeros(NUM_PIXELS, np.uint16),
             ),

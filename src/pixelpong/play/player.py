@@ -17,13 +17,13 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong import kernels
 from pixelpong.atari.game import not_covered
 from pixelpong.config.protocols import Protocol
 from pixelpong.env.duel import MAX_FRAMES
 from pixelpong.games.console import make_console, rules_of
 from pixelpong.items import BUILTIN, SELF, Episode, Item, Params, Result
 from pixelpong.kernels.games import Console
+from pixelpong.kernels.records import STREAM
 from pixelpong.play.networks import GREEDY, LOOK, NETS, Network
 from pixelpong.seeding import make_rng
 
@@ -67,7 +67,7 @@ class Player:
         self, item: Item, sides: list[Network], learner: int, rng: np.random.Generator
     ) -> tuple[NDArray[np.void], list[Episode], int]:
         """Play one game to its end, drawing its random numbers a block at a time."""
-        console, streams = self._console(item), np.zeros(1, kernels.STREAM)
+        console, streams = self._console(item), np.zeros(1, STREAM)
         episodes: list[Episode] = []
         t = end = 0
         while not episodes:
@@ -86,7 +86,7 @@ class Player:
         assert item.steps is not None
         console, episodes = self._console(item), list[Episode]()
         count = 1 if item.streams is None else len(item.streams)
-        streams = np.zeros(count, kernels.STREAM)
+        streams = np.zeros(count, STREAM)
         if item.streams is not None:  # copied as bytes; copying fields takes five times as long
             streams.view(np.uint8)[:] = item.streams.view(np.uint8)
         uniforms = self._draw(item, rng, count, item.steps, len(sides))

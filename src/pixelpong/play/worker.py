@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from pixelpong import kernels
 from pixelpong.config import Config
 from pixelpong.items import (
     BUILTIN,
@@ -30,6 +29,7 @@ from pixelpong.items import (
     SparseGrads,
     read_only,
 )
+from pixelpong.kernels.reinforce import add_rows, discounted_returns, episode_gradient
 from pixelpong.learn.returns import standardize
 from pixelpong.play.networks import NETS
 from pixelpong.play.player import Player
@@ -76,7 +76,7 @@ def join(results: Iterable[Result]) -> Result:
         episodes += result.episodes
         frames, seconds = frames + result.frames, seconds + result.seconds
         has_gradient[result.grads.rows] = True
-        kernels.add_rows(W1, result.grads.rows, result.grads.W1)
+        add_rows(W1, result.grads.rows, result.grads.W1)
         W2 += result.grads.W2
     rows = np.flatnonzero(has_gradient).astype(np.uint16)
     return Result(tuple(episodes), frames, seconds, grads=SparseGrads(rows, W1[rows], W2))
@@ -121,8 +121,8 @@ class Worker:
         grads = None
         if item.purpose == "train":
             (played,) = result.sides
-            returns = kernels.discounted_returns(played.steps["reward"], self._gamma)
-            grads = kernels.episode_gradient(read_only(params)["W2"], played, standardize(returns))
+            returns = discounted_returns(played.steps["reward"], self._gamma)
+            grads = episode_gradient(read_only(params)["W2"], played, standardize(returns))
         return dataclasses.replace(result, sides=(), streams=None, grads=grads)
 
 
