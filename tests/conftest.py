@@ -20,7 +20,6 @@ import needs
 import network_guard
 import pytest
 from disks import as_root
-from fakes import workers_find_tests
 from toys import toy_config
 
 from pixelpong.config import Config
@@ -40,6 +39,8 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     hypothesis.settings.load_profile("ours")
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
+    # Ray gives its workers a low priority. Beside other tests they would hardly come to play.
+    os.environ.setdefault("RAY_worker_niceness", "0")
 
 
 MOST_WORKERS = 16  # each of which collects all tests, and may start a Ray
@@ -147,13 +148,22 @@ def run_tests(network_log: Path, tmp_path: Path) -> Callable[..., tuple[int, str
 
 
 @pytest.fixture(scope="module")
-def ray_cluster() -> Iterator[None]:
+def workers_find_tests() -> Iterator[None]:
+    """Let processes that Ray starts import the stand-ins for tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(GUARD.parent), prepend=os.pathsep)
+        yield
+
+
+@pytest.fixture(scope="module")
+def ray_cluster(workers_find_tests: None) -> Iterator[None]:
     """A Ray of two cores that the engines of a test file share: starting one takes seconds."""
     from pixelpong.engines.ray.connection import connected
 
-    with workers_find_tests(), connected(None, 2), pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pixelpong.engines.ray.ROOM_SECONDS", math.inf)  # on a busy machine
-        yield
+        with connected(None, 2):
+            yield
 
 
 @pytest.fixture(scope="module")

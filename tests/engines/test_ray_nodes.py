@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from drivers import Driver
-from fakes import EchoWorker, workers_find_tests
+from fakes import EchoWorker
 from lose_a_node import LocalCluster
 from processes import processes_with
 from promises import promise
@@ -31,12 +31,11 @@ SMALL = {"num_envs": 6, "num_steps": 16, "hidden": 8, "num_minibatches": 2, "res
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(workers_find_tests):
     """Two nodes of one core."""
-    with workers_find_tests():
-        cluster = LocalCluster(2)
-        yield cluster
-        cluster.close()
+    cluster = LocalCluster(2)
+    yield cluster
+    cluster.close()
 
 
 @promise("a worker is lost")

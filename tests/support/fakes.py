@@ -1,6 +1,6 @@
 """Stand-ins for tests: workers that misbehave in every way.
 
-Module-level classes, because worker processes import them by name.
+Module-level classes, because worker processes import them by name; so this file imports little.
 """
 
 from __future__ import annotations
@@ -8,13 +8,10 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
 from waiting import wait_until
-
-from pixelpong.play.worker import make_worker
 
 
 class EchoWorker:
@@ -46,6 +43,8 @@ class OnceWorker:
     """
 
     def __init__(self, number: int, names: Sequence[str], folder: Path, *config: object):
+        from pixelpong.play.worker import make_worker
+
         self._number, self._names, self._folder = number, names, folder
         self._worker = make_worker(*config)
 
@@ -71,11 +70,3 @@ def pid_at_work(run: Path) -> int:
         lines = (run / "metrics.jsonl").read_bytes().count(b"\n")
         return pid if lines > 2 and Path(f"/proc/{pid}").exists() else 0
     return 0
-
-
-@contextlib.contextmanager
-def workers_find_tests() -> Iterator[None]:
-    """Let processes that Ray starts import the stand-ins of this folder."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
-        yield
