@@ -63,8 +63,9 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
             nonlocal kernel, folder, num_known
             if kernel is None:
                 with _opening:
-                    folder = _find_folder()
-                    kernel = _decorate(function, folder, options)
+                    if kernel is None:  # no other thread has made it meanwhile
+                        folder = _find_folder()
+                        kernel = _decorate(function, folder, options)
             try:
                 return kernel(*args)
             except Exception as error:
@@ -81,8 +82,10 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
                     num_known = count
 
         def find_entry(*args: Any) -> Any:
-            """The machine code that has been called with arguments of these types."""
-            return kernel.get_overload(tuple(map(numba.typeof, args)))
+            """The machine code for arguments of these types; None if it is not compiled."""
+            with contextlib.suppress(KeyError):
+                return kernel.get_overload(tuple(map(numba.typeof, args)))
+            return None
 
         call.find_entry = find_entry  # type: ignore[attr-defined]
         return call
