@@ -35,12 +35,18 @@ WITH_A_START = [it for it in scored_names() if cartridge(it).select or cartridge
 """The games whose start plays frames that ale-py counts."""
 
 
+def spread(games, others):
+    """Each of the others with each game: daily with one of the games in turn, nightly with all."""
+    pairs = itertools.product(enumerate(games), enumerate(others))
+    return [
+        pytest.param(game, other, marks=() if k % len(games) == i else pytest.mark.soak)
+        for (i, game), (k, other) in pairs
+    ]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("game", "options"), [*zip(FEW, [STICKY, SAME_STEP, STICKY | SAME_STEP], strict=True)]
-)
+@pytest.mark.parametrize(("game", "options"), spread(FEW, [STICKY, SAME_STEP, STICKY | SAME_STEP]))
 def test_whole_games_and_the_next_ones_are_the_same(game, options):
-    """All games in each of these options under the marker soak."""
     found = compare(game, 1, episodes=2, steps=2500, **options)
     assert found.differences == []
     assert (found.ends >= 2, found.rewarded > 0) == (True, True)
@@ -95,9 +101,7 @@ def test_in_every_option_every_byte_is_the_same(game, what):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("game", "options"), [*zip(FEW, [SAME_STEP, {"episodic_life": True}, {}], strict=True)]
-)
+@pytest.mark.parametrize(("game", "options"), spread(FEW, [SAME_STEP, {"episodic_life": True}, {}]))
 def test_some_games_are_reset_by_masks_with_seeds_and_without(game, options):
     both = SideBySide(game, 3, **STICKY | options)
     both.reset(seed=np.array([5, 2**31 - 2, 77]))
@@ -178,22 +182,28 @@ def play_fire(**options):
 # --- one game --------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("game", WITH_A_START)
-def test_one_game_is_cut_off_at_the_frame_at_which_ale_py_cuts_it_off(game):
-    """The frames that its start plays are frames of the episode.
+CUTS = {"later": (400, 0.0), "at once": (1, 0.25), "as the start ends": (None, 0.0)}
 
-    At once in the first game and in those that wait for a coin; in all under the marker soak.
-    """
-    limits = [(400, 0.0)]
-    if cartridge(game).coin_frames or game == WITH_A_START[0]:
-        limits += [(1, 0.25), (cartridge(game).counted_frames, 0.0)]
-    for limit, sticky in limits:
-        options = {"max_num_frames_per_episode": limit, "repeat_action_probability": sticky}
-        if limit and not is_refused(game, options, is_alone=True):
-            found = compare_one(game, 1, episodes=2, steps=600, by_id=limit == 400, **options)
-            assert found.differences == []
-            assert found.cuts == 2 or game == "double_dunk"
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("game", "what"),
+    [
+        pytest.param(game, what, marks=() if what == "later" or is_daily else pytest.mark.soak)
+        for game in WITH_A_START
+        for is_daily in [game == WITH_A_START[0] or cartridge(game).coin_frames > 0]
+        for what in CUTS
+    ],
+)
+def test_one_game_is_cut_off_at_the_frame_at_which_ale_py_cuts_it_off(game, what):
+    """The frames that its start plays are frames of the episode."""
+    given, sticky = CUTS[what]
+    limit = given or cartridge(game).counted_frames
+    options = {"max_num_frames_per_episode": limit, "repeat_action_probability": sticky}
+    if limit and not is_refused(game, options, is_alone=True):
+        found = compare_one(game, 1, episodes=2, steps=600, by_id=given == 400, **options)
+        assert found.differences == []
+        assert found.cuts == 2 or game == "double_dunk"
 
 
 ONE = {
@@ -210,9 +220,8 @@ ONE = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("what", "game"), [*zip(ONE, itertools.cycle(FEW), strict=False)])
+@pytest.mark.parametrize(("game", "what"), spread(FEW, ONE))
 def test_one_game_is_ale_pys_single_environment_in_every_option(game, what):
-    """In one of three games; in all games under the marker soak."""
     found = compare_one(game, 4, episodes=6, steps=150, **ONE[what])
     assert found.differences == []
     assert found.steps >= 6
