@@ -47,7 +47,7 @@ def few_and_all(names: list[str] = NAMES) -> list:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FEW)
 def test_in_made_up_memories_the_score_is_ales(name):
     asked = Asked(load_game(name))
     asked.play_made_up(60, np.random.default_rng(1))
@@ -59,7 +59,7 @@ def test_in_made_up_memories_the_score_is_ales(name):
 @pytest.mark.parametrize("name", [name for name in NAMES if cartridge(name).scoring.first])
 def test_the_first_frame_of_a_game_continues_from_the_values_at_its_start(name):
     asked, rng = Asked(load_game(name)), np.random.default_rng(10)
-    for _ in range(40):
+    for _ in range(10):
         asked.play_made_up(1, rng)
         asked.restart()
     assert not asked.found.difference
@@ -81,9 +81,9 @@ def test_in_play_the_score_is_ales_over_several_games(name):
     """`Lockstep` compares rewards, lives and ends after each frame."""
     lockstep = Lockstep(load_game(name))
     for number, style in enumerate(STYLES):
-        found = lockstep.play(style, 2000, np.random.default_rng([3, number]))
+        found = lockstep.play(style, 1000, np.random.default_rng([3, number]))
     assert not found.difference
-    assert found.frames == 6000
+    assert found.frames == 3000
 
 
 @pytest.mark.slow
