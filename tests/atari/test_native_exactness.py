@@ -42,7 +42,7 @@ def plain() -> NativeGame:
     ],
 )
 @pytest.mark.parametrize(
-    ("frames", "seed"), short_and_long((12_000, 5), *((250_000, s) for s in range(1000, 1008)))
+    ("frames", "seed"), short_and_long((10_000, 6), *((250_000, s) for s in range(1000, 1008)))
 )
 def test_every_frame_is_ales(seed, frames, skip, lead, read_every):
     """Memory, points and ends in every call; the picture or the field; now and then all state."""

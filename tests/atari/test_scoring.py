@@ -59,7 +59,7 @@ def test_in_made_up_memories_the_score_is_ales(name):
 @pytest.mark.parametrize("name", [name for name in NAMES if cartridge(name).scoring.first])
 def test_the_first_frame_of_a_game_continues_from_the_values_at_its_start(name):
     asked, rng = Asked(load_game(name)), np.random.default_rng(10)
-    for _ in range(10):
+    for _ in range(40):
         asked.play_made_up(1, rng)
         asked.restart()
     assert not asked.found.difference
