@@ -8,6 +8,7 @@ from pathlib import Path
 import cartridge_facts
 import numpy as np
 import pytest
+from machines import copy_console
 
 from pixelpong.atari import cartridges, roms
 from pixelpong.atari.cartridges import cartridge
@@ -153,6 +154,7 @@ def test_a_name_that_is_unknown_or_not_covered_is_one_line():
 
 @pytest.mark.slow
 def test_a_line_is_told_before_something_is_compiled(tmp_path: Path):
+    copy_console(tmp_path)
     facts, told = cartridge("breakout"), []
     for _ in range(2):
         game = Game(facts, read_rom(facts), tmp_path, tell=told.append)

@@ -11,11 +11,13 @@ import itertools
 import os
 import random
 import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
-from machines import compile_program, short_and_long
+from machines import compile_program, compiled_quickly, copy_console, short_and_long
 from promises import promise
 from test_native_hostile import Guarded, in_processes
 
@@ -63,20 +65,27 @@ def any_state(rng: np.random.Generator, start: np.ndarray) -> np.ndarray:
     return machine
 
 
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """A cache folder in which the console is, and nothing of any cartridge."""
+    return copy_console(tmp_path)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", SIZES)
-def test_translated_linked_and_interpreted_code_play_the_same_frames(scheme, tmp_path):
+def test_translated_linked_and_interpreted_code_play_the_same_frames(scheme, folder):
     rom = random_rom(SIZES[scheme], seed=len(scheme))
     cartridge = Cartridge("random", "", scheme)
-    linked, banked = Game(cartridge, rom, tmp_path), cartridge.banked(rom)
+    linked, banked = Game(cartridge, rom, folder), cartridge.banked(rom)
     entries = {
         (place, 0xF000 | place & 0xFFF) for place in range(16, len(rom), 61) if place % 4096 < CODE
     }
     number, pointer = ctypes.c_int32, ctypes.c_void_p
-    codes = [
-        compile_program(build.make_program(cartridge, banked, some), tmp_path)
-        for some in ((), entries)
-    ]
+    with compiled_quickly():
+        codes = [
+            compile_program(build.make_program(cartridge, banked, some), folder)
+            for some in ((), entries)
+        ]
     plays = [linked.play_on, *(each.function("play", number, pointer, number) for each in codes)]
     rng, start, done = np.random.default_rng(1), linked.power_on(), 0
     for _ in range(400):
@@ -103,49 +112,50 @@ def state_after(game: Game, frames: int) -> bytes:
 
 
 @pytest.mark.slow
-def test_a_cartridge_is_explored_and_compiled_once_and_says_so(tmp_path, monkeypatch):
+def test_a_cartridge_is_explored_and_compiled_once_and_says_so(folder, monkeypatch):
     told = []
     cartridge, rom = Cartridge("random", "", "4K"), random_rom(4096, 3)
-    assert not Game(cartridge, rom, tmp_path, tell=told.append).was_kept
+    assert not Game(cartridge, rom, folder, tell=told.append).was_kept
     assert told == ["Compiling random for this processor, once …"]
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".machine"] * 3 + [".notes"]
+    assert sorted(path.suffix for path in folder.iterdir()) == [".machine"] * 3 + [".notes"]
     monkeypatch.setattr(game, "explore", None)
-    assert Game(cartridge, rom, tmp_path, tell=told.append).was_kept
+    assert Game(cartridge, rom, folder, tell=told.append).was_kept
     assert len(told) == 1
 
 
 @pytest.mark.slow
-def test_damaged_notes_are_made_anew_and_hostile_ones_make_no_wrong_frame(tmp_path):
+def test_damaged_notes_are_made_anew_and_hostile_ones_make_no_wrong_frame(folder, monkeypatch):
+    monkeypatch.setattr(exploring, "_GAMES", 1)  # which is done anew each time
     rom = random_rom(4096, 4)
-    wanted = state_after(made(tmp_path, rom), 30)
-    (path,) = tmp_path.glob("*.notes")
+    wanted = state_after(made(folder, rom), 30)
+    (path,) = folder.glob("*.notes")
     good = path.read_bytes()
     for content in (b"", good[:-3], good[::-1], bytes(len(good))):
         path.write_bytes(content)
-        made(tmp_path, rom)
+        made(folder, rom)
         assert path.read_bytes() == good
     path.unlink()
     os.mkfifo(path)
-    made(tmp_path, rom)
+    made(folder, rom)
     assert path.read_bytes() == good
     # Their checksum is right, and what they say is not.
-    anywhere = np.random.default_rng(0).integers(1 << 28, size=900) | 0x1000
+    anywhere = np.random.default_rng(0).integers(1 << 28, size=300) | 0x1000
     for numbers in ([7], [0, 0xFFFF_FFFF], [0, 5], [2, *anywhere]):
         keep(path, np.array(numbers, "<u4").tobytes())
-        assert state_after(made(tmp_path, rom), 30) == wanted
+        assert state_after(made(folder, rom), 30) == wanted
 
 
 @pytest.mark.slow
-def test_what_is_met_often_is_translated_the_next_time_but_not_for_ever(tmp_path, monkeypatch):
+def test_what_is_met_often_is_translated_the_next_time_but_not_for_ever(folder, monkeypatch):
     rom, known, rounds = random_rom(4096, 5), [], []
     monkeypatch.setattr(exploring, "_GAMES", 0)  # so nothing is known at first
     monkeypatch.setattr(exploring, "_OFTEN", 1)
     for _ in range(6):
-        both = [made(tmp_path, rom) for _ in range(2)]
+        both = [made(folder, rom) for _ in range(2)]
         assert state_after(both[0], 60) == state_after(both[1], 60)
         for each in both:  # as two processes that end at once: that is one round
             each.keep_notes()
-        notes = Notes(both[0]._banked, both[0]._key("notes"), tmp_path)
+        notes = Notes(both[0]._banked, both[0]._key("notes"), folder)
         assert notes.read()
         known.append(notes.spots)
         rounds.append(notes._rounds)
@@ -200,9 +210,15 @@ def play_guarded(scheme: str, folder: Path, count: int) -> int:
     return int(played)
 
 
+@pytest.fixture(scope="module")
+def process() -> Iterator[ProcessPoolExecutor]:
+    """A process that may crash; then the cases after it fail as well."""
+    with in_processes(1) as pool:
+        yield pool
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="forbids pages as Linux does")
 @pytest.mark.parametrize("count", short_and_long((1000,), (100_000,)))
 @pytest.mark.parametrize("scheme", SIZES)
-def test_no_record_makes_a_linked_cartridge_leave_it(scheme, count, tmp_path):
-    with in_processes(1) as pool:
-        assert pool.submit(play_guarded, scheme, tmp_path, count).result() > count / 100
+def test_no_record_makes_a_linked_cartridge_leave_it(process, scheme, count, folder):
+    assert process.submit(play_guarded, scheme, folder, count).result() > count / 100

@@ -130,7 +130,7 @@ def instruction(rng: np.random.Generator, code: int) -> dict[str, Any]:
     return {"ram": list(memory), "a": a, "x": x, "y": y, "s": s} | flags
 
 
-@pytest.mark.parametrize("times", [16, pytest.param(1000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("times", [10, pytest.param(1000, marks=pytest.mark.soak)])
 def test_each_opcode_does_what_it_does_on_ale(pair, times):
     """Registers, flags, memory and cycles of all opcodes but the twelve that halt."""
     rng, base = np.random.default_rng(times), pair.prepare()

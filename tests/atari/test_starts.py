@@ -9,6 +9,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+from machines import copy_console
 from programs import load_ale
 
 from pixelpong.atari import cartridges
@@ -97,6 +98,7 @@ def test_the_timer_starts_with_one_of_its_numbers(name):
 @pytest.mark.parametrize("name", ["adventure", "air_raid"])
 def test_the_first_start_of_a_european_game_explores_and_translates_nothing_again(name, tmp_path):
     """Although loading plays 60 frames of it as an American game."""
+    copy_console(tmp_path)
     facts = cartridge(name)
     assert facts.max_lines != MAX_LINES
     game = Game(facts, read_rom(facts), tmp_path)

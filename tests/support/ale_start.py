@@ -34,17 +34,27 @@ _SCHEMES = {"2K": NONE, "4K": NONE, "F8": WHOLE, "F6": WHOLE, "E0": QUARTERS, "F
 _LONGEST = 400  # lines; ALE left a frame in the middle that is longer
 
 
+def _row_of(chip: str) -> tuple[bytes, struct.Struct, dict[str, int | slice]]:
+    """What is before a chip's numbers, all of them, and which of them a name stands for."""
+    places: dict[str, int | slice] = {}
+    size = 0
+    for word in PARTS[chip].split():
+        name, _, count = word.partition(":")
+        places[name] = slice(size, size + int(count)) if count else size
+        size += int(count or 1)
+    mark = len(chip).to_bytes(4, "little") + chip.encode()
+    return mark, struct.Struct(f"<{size}i"), places
+
+
+_ROWS = [_row_of(chip) for chip in PARTS]
+
+
 def read_numbers(data: bytes) -> dict[str, Any]:
     """The numbers of a serialised state by name; those of a truth value are as they are."""
     found: dict[str, Any] = {}
-    for chip, names in PARTS.items():
-        mark = len(chip).to_bytes(4, "little") + chip.encode()
-        at = data.index(mark, 8) + len(mark)
-        for word in names.split():
-            name, _, count = word.partition(":")
-            values = struct.unpack_from(f"<{count or 1}i", data, at)
-            found[name] = list(values) if count else values[0]
-            at += 4 * len(values)
+    for mark, row, places in _ROWS:
+        numbers = list(row.unpack_from(data, data.index(mark, 8) + len(mark)))
+        found |= {name: numbers[place] for name, place in places.items()}
     return found
 
 

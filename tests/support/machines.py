@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib.util
+import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 
-from pixelpong.atari import build
+from pixelpong.atari import build, game, native
 from pixelpong.atari import registers as r
+from pixelpong.atari.cache import cache_folder
 from pixelpong.atari.cartridge import Cartridge
+from pixelpong.atari.game import load_game
 from pixelpong.atari.machine import PADDLE_CENTRE, PADDLE_TURN, STATE
 from pixelpong.atari.native import NativeCode, Source
 from pixelpong.atari.program import Program
@@ -111,6 +115,25 @@ def short_and_long(short: tuple, *long: tuple) -> list:
         pytest.param(*short, marks=pytest.mark.slow),
         *(pytest.param(*each, marks=hours) for each in long),
     ]
+
+
+@contextlib.contextmanager
+def compiled_quickly() -> Iterator[None]:
+    """Within it LLVM does what it must, not what makes code fast: that takes most of the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "CODE_LEVEL", 0)
+        patch.setattr(native, "PASSES", ("always_inliner", "sroa"))
+        yield
+
+
+def copy_console(folder: Path) -> Path:
+    """Put the console's machine code, which all cartridges share, into an own cache folder."""
+    load_game("breakout")  # so the user's cache folder has it
+    users = cache_folder()
+    assert users is not None
+    name = f"{native._Compiler().name_of(game._console())}.machine"
+    shutil.copy(users / name, folder / name)
+    return folder
 
 
 def compile_program(program: Program, folder: Path) -> NativeCode:

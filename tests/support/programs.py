@@ -8,6 +8,7 @@ what the chips keep, and the lines that were drawn.
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -121,6 +122,12 @@ def load_ale(name: str) -> Any:
     return ale
 
 
+@functools.cache
+def _console() -> str:
+    """The part that all cartridges share."""
+    return build.make_console().to_ir()
+
+
 class Pair:
     """ALE and our machine with the same cartridge, whose code only runs if a program calls it."""
 
@@ -141,12 +148,10 @@ class Pair:
             name, "", scheme, facts["TOP"], facts["ROWS"], facts["MAX_LINES"]
         )
         self.banked, self.rows = self.cartridge.banked(self.rom), self.cartridge.rows
-        programs = build.make_game(self.cartridge, self.banked, []), build.make_console()
-        sources = [
-            Source(text.encode(), lambda text=text: text)
-            for text in (each.to_ir() for each in programs)
-        ]
-        code = NativeCode(sources)
+        game = build.make_game(self.cartridge, self.banked, []).to_ir()
+        code = NativeCode(
+            [Source(text.encode(), lambda text=text: text) for text in (game, _console())]
+        )
         play = machines.function_of(code, "play", 1)
         self.play_frame = lambda machine: play(machine, 1)
 
@@ -239,8 +244,11 @@ class Pair:
 
     def lines_of(self, after: bytes) -> int:
         """How many complete lines the frame had that a state of ALE follows."""
-        numbers = ale_start.read_numbers(after)
-        return (numbers["cycles"] - numbers["frame_start"] // 3) // 76
+        cycles, frame_start = (
+            struct.unpack_from("<i", after, self.places[name])[0]
+            for name in ("cycles", "frame_start")
+        )
+        return (cycles - frame_start // 3) // 76
 
 
 def _differences(wanted: Any, machine: Any) -> dict[str, Any]:
