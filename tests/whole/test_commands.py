@@ -229,6 +229,7 @@ def run_shown(call, reader, tmp_path, monkeypatch) -> Iterator[list[str]]:
     # What takes seconds to draw or to compare is drawn and compared in tests of its own.
     monkeypatch.setitem(plots.KINDS, "sweep", lambda _: plots.new_figure(1, 1))
     monkeypatch.setattr(verification, "STYLES", ("held",))
+    monkeypatch.setattr(verification, "WORKER_COUNTS", (2,))
     shutil.copytree(reader, tmp_path, dirs_exist_ok=True)
     for name in ("grid.toml", "rounds.toml"):
         (tmp_path / name).write_text(read_grid())
