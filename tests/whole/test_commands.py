@@ -19,7 +19,7 @@ from shown import DOCS, LOG, PAGES, ROOT, read_blocks, read_shown
 from toys import stop_after, toy_config
 
 import pixelpong.errors
-from pixelpong import verification
+from pixelpong import evaluation, verification
 from pixelpong.config import OPTIONS, require_used
 from pixelpong.config.presets import load_preset
 from pixelpong.faces import cli, plots
@@ -29,6 +29,8 @@ from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 from pixelpong.sweeps import jobs
 from pixelpong.sweeps.sweep import create_sweep, find_left
+
+GRID = "--engine serial --seeds 0 --learning-rate 1e-3 --updates 1 --max-frames 300 TINY"
 
 SHORTER = {
     "train --config": "--max-frames 300",
@@ -42,8 +44,8 @@ SHORTER = {
     "resume runs/fast-001 --learning-rate": "--updates 7",
     "sweep sweep-001": "--engine serial",
     "sweep runs/sweep-001": "--engine serial",
-    "sweep grid.toml": "--engine serial --seeds 0 --learning-rate 1e-3 --updates 1 TINY",
-    "sweep rounds.toml": "--engine serial --seeds 0 --learning-rate 1e-3 --updates 1 TINY",
+    "sweep grid.toml": GRID,
+    "sweep rounds.toml": GRID,
     "sweep": "--engine serial --seeds 0-1 --updates 1 --max-frames 300 TINY",
     "evaluate": "--episodes 1",
     "tournament": "--games 1 --points 1 --workers 1",
@@ -226,8 +228,10 @@ def run_shown(call, reader, tmp_path, monkeypatch) -> Iterator[list[str]]:
 
     monkeypatch.setattr(server, "serve", serve)
     monkeypatch.setattr(jobs, "LocalTrainer", InThisProcess)
-    # What takes seconds to draw or to compare is drawn and compared in tests of its own.
-    monkeypatch.setitem(plots.KINDS, "sweep", lambda _: plots.new_figure(1, 1))
+    # What takes seconds to draw, to play or to compare is so in tests of its own.
+    for kind in ("sweep", "health"):
+        monkeypatch.setitem(plots.KINDS, kind, lambda _: plots.new_figure(1, 1))
+    monkeypatch.setattr(evaluation, "STAGES", evaluation.STAGES[:2])
     monkeypatch.setattr(verification, "STYLES", ("held",))
     monkeypatch.setattr(verification, "WORKER_COUNTS", (2,))
     shutil.copytree(reader, tmp_path, dirs_exist_ok=True)
