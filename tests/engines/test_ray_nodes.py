@@ -107,9 +107,9 @@ def test_a_lost_head_costs_no_complete_update(tmp_path):
 
 
 @promise("a lost head")
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_ray_of_our_own_that_dies_costs_no_complete_update(tmp_path):
-    """At the next update, Ray itself would end the process."""
+    """At the next update, Ray itself would end the process. `test_same_bits` always has one."""
     config = load_preset("fast").updated(ENDLESS, "test")
     run = RunDirectory.create(tmp_path / "run", config)
     words, accident = (
