@@ -189,6 +189,19 @@ def test_the_tables_of_measurements_have_the_rows_of_their_records(tmp_path, mon
     assert (len(points), last) == (9, "| 2.38 M | 87 | 5.8 |")
 
 
+def test_each_night_all_tests_run_that_make_test_leaves_out():
+    nightly = (ROOT / ".github/workflows/nightly.yml").read_text("utf-8")
+    paths = re.findall(r"tests/[a-z_/]+(?:\.py)?", nightly)
+    soaked = [
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if "mark.soak" in path.read_text("utf-8").replace('"mark.soak"', "")
+    ]
+    assert len(soaked) > 10
+    for path in soaked:
+        assert any(path.startswith(it) for it in paths), path
+
+
 def test_the_pages_claim_the_games_that_the_nightly_job_compares():
     text = (ROOT / "tests/envs/test_same_bytes.py").read_text("utf-8")
     assert text.count("@pytest.mark.soak") == text.count('parametrize("game", scored_names())') == 3
