@@ -146,8 +146,8 @@ def read_kept(keep: Path, limits: dict[str, Any]) -> tuple[list[Any], list[Any]]
 def compare_all(games: list[str], seeds: list[int], **how: Any) -> dict[str, Any]:
     """Compare games, several at once."""
     keep, until = Path(how["keep"]), time.time() + how.pop("seconds")
-    limits = {name: how[name] for name in ("episodes", "steps", "alone")}
-    options = cases_of(alone=how["alone"])
+    limits = {name: how.get(name, False) for name in ("episodes", "steps", "alone")}
+    options = cases_of(alone=limits["alone"])
     makers, rows = read_kept(keep, limits)
     done = {(row["game"], row["seed"], row["case"]) for row in rows}
     cases = [

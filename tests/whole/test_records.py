@@ -180,6 +180,20 @@ def test_every_game_was_compared_as_its_command_says_and_none_differs():
     assert sum(maker["cases"] for maker in record["made_by"]) == cases
 
 
+def test_one_game_alone_was_compared_in_all_games_and_none_differs():
+    name = "same_bytes_alone.json"
+    record, options = RECORDS[name], options_of(name)
+    assert list(record["games"]) == options.games == cartridges.scored_names()
+    assert (record["alone"], options.alone) == (True, True)
+    rows = record["games"].values()
+    assert not any("differences" in row or "missing" in row for row in rows)
+    refused = {"double_dunk", "lost_luggage", "skiing"}  # sticky frames; continuous actions
+    assert {name for name, row in record["games"].items() if "refused" in row} == refused
+    cases = len(options.seeds) * len(same_bytes().CASES_ALONE)
+    assert {row["steps"] for row in rows if "refused" not in row} == {cases * record["steps"]}
+    assert sum(maker["cases"] for maker in record["made_by"]) == cases * len(rows)
+
+
 def same_bytes() -> Any:
     """The script that compares."""
     return script_of("python benchmarks/same_bytes.py")[0]
