@@ -193,3 +193,11 @@ def test_it_trains_and_shows_runs_in_a_notebook(tmp_path):
     assert result["output_type"] == "execute_result"
     assert "data:image/png" in shown["data"]["text/html"]
     assert refused["traceback"] == [f"RunError: {refused['evalue']}"]
+
+
+def test_a_run_is_the_same_whichever_way_its_path_is_written(make_run, monkeypatch):
+    run = make_run(updates=1)
+    train(run)
+    monkeypatch.chdir(run.path.parent)
+    ways = {Run(run.path), Run("run"), Run("./run"), Run(f"../{run.path.parent.name}/run")}
+    assert len(ways) == 1
