@@ -14,7 +14,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
-from waiting import pause
+from waiting import PATIENCE, pause
 
 import pixelpong
 from pixelpong.atari import cache
@@ -190,7 +190,7 @@ def test_threads_that_call_a_kernel_first_at_once_make_one(monkeypatch):
 
     def play(number):
         entry = compiling.Entry(double)
-        meet.wait()
+        meet.wait(PATIENCE)
         return [entry(np.full(2, number)).tolist() for _ in range(3)]
 
     with ThreadPoolExecutor(4) as pool:
