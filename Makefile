@@ -40,7 +40,8 @@ docs: $(VENV)/docs  ## install, run the notebooks, build the site: docs/_build/h
 peers: $(VENV)/dev  ## test the examples with stable-baselines3; installs PyTorch
 	$(PIP) -e ".[peers]"
 	@# One thread, so that cores that are busy elsewhere make no difference.
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/whole/test_peers.py tests/envs/test_stable_baselines.py $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/whole/test_peers.py \
+		tests/envs/test_stable_baselines.py tests/envs/test_makers.py $(ARGS)
 
 soak: $(VENV)/dev  ## the long part of the fault suite, hours: make soak ARGS="-k memory"
 	$(BIN)/python -m pytest -m soak $(ARGS)

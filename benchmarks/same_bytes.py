@@ -1,7 +1,7 @@
 """All games beside ale-py's environments: is every byte that a program receives the same?
 
     nice python benchmarks/same_bytes.py --games all --seeds 0,12345,2147483639 > same_bytes.json
-    nice python benchmarks/same_bytes.py --alone --seeds 0 --steps 1500 > same_bytes_alone.json
+    nice python benchmarks/same_bytes.py --alone --seeds 0 --steps 160 > same_bytes_alone.json
 
 Each game is played on both with the same seeds and actions, with sticky frames and without, with
 both ways to start the next episode, until the episodes have ended, or so many steps at most. In
@@ -60,9 +60,9 @@ def cases_of(*, alone: bool) -> list[dict[str, Any]]:
 def play(case: Case, episodes: int, steps: int, alone: bool = False) -> dict[str, Any]:
     """Compare a game in one case."""
     game, seed, index = case
-    options, play = cases_of(alone=alone)[index], compare_one if alone else compare
+    options, beside = cases_of(alone=alone)[index], compare_one if alone else compare
     try:
-        found = vars(play(game, seed, episodes=episodes, steps=steps, **options))
+        found = vars(beside(game, seed, episodes=episodes, steps=steps, **options))
     except ConfigError as error:  # so no wrong byte is given
         found = {"refused": str(error)}
     return {"game": game, "seed": seed, "case": index} | found

@@ -7,7 +7,7 @@ neither on the number of games nor on the number of threads.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -72,7 +72,6 @@ class Games:
                 depends; 32 bytes. Without them, all games have the same.
             has_opponents: whether networks, which have a memory, play the left side.
         """
-        self._step = Entry(STEPS[view.observation])
         each = (rules,) * size if isinstance(rules, Rules) else tuple(rules)
         # Kept, because their code must stay in memory.
         self._cartridges = [load_any(name) for name in dict.fromkeys(it.game for it in each)]
@@ -100,6 +99,8 @@ class Games:
         )
         count = min(workers.num_threads, size)
         self._parts = make_parts(memory, each, view, count, autoresets=autoresets)
+        # One for each part, so that nothing depends on the types of another part's arrays.
+        self._steps = [[Entry(STEPS[view.observation]) for _ in share] for share in self._parts]
         num_parts = sum(map(len, self._parts))
         self.turns = Turns(workers._replace(num_threads=count), memory, num_parts)
         field = FIELD_SIZE, FIELD_SIZE
@@ -145,7 +146,7 @@ class Games:
         # Not a method: a waiting thread holds a reference to its last round, and these games must
         # remain collectable.
         play = functools.partial(
-            _play_share, self._step, self._games, self.orders, self._parts, shaped
+            _play_share, self._steps, self._games, self.orders, self._parts, shaped
         )
         self.turns.begin(play, noted, is_sent=is_sent)
 
@@ -177,7 +178,7 @@ def _as_bytes(records: NDArray[np.void]) -> NDArray[np.uint8]:
 
 
 def _play_share(
-    step: Callable[..., None],
+    steps: list[list[Entry]],
     games: stepping.Games,
     orders: Orders,
     parts: list[list[Part]],
@@ -186,5 +187,5 @@ def _play_share(
     share: int,
 ) -> None:
     """Play a thread's share of the games, one cartridge after the other."""
-    for part in parts[share]:
+    for step, part in zip(steps[share], parts[share], strict=True):
         step(games, orders, part, results, done)

@@ -102,7 +102,7 @@ kernel_part: Any = register_jitable(error_model="numpy")
 class Entry:
     """A kernel for calls with arguments of the same types each time; the first call finds them.
 
-    To find the types of some forty arrays takes as long as a third of a game's step.
+    To find the types of some forty arrays takes a fifth of a step of one game.
     """
 
     def __init__(self, kernel: Any) -> None:
