@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -17,6 +18,7 @@ sys.path.append(str(DOCS))
 import notebooks  # noqa: E402
 
 FOLDERS = (DOCS / "tutorial", DOCS / "zh/tutorial")
+CHAPTERS = sorted((DOCS / "tutorial").glob("[0-9]*_*.md"))
 
 
 def read_targets(text: str) -> list[str]:
@@ -56,10 +58,19 @@ def test_every_link_and_picture_of_a_notebook_is_alive(chapters, stays, tmp_path
 
 
 def test_the_code_of_a_chapter_is_that_of_its_notebook(tmp_path):
-    for chapter in sorted((DOCS / "tutorial").glob("[0-9]*_*.md")):
+    for chapter in CHAPTERS:
         wanted = [cell.source for cell in jupytext.read(chapter).cells if cell.cell_type == "code"]
         made = notebooks.make_notebook(chapter).cells
         assert [cell.source for cell in made if cell.cell_type == "code"][1:] == wanted
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+def test_no_name_of_a_chapter_is_missing_unused_or_hidden_by_another(chapter):
+    """As one program: a function that a chapter writes hides the package's one of that name."""
+    code = jupytext.writes(jupytext.read(chapter), "py:light")
+    ruff = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F", "-"]
+    checked = subprocess.run(ruff, input=code, capture_output=True, text=True, timeout=60)
+    assert (checked.returncode, checked.stdout) == (0, "All checks passed!\n")
 
 
 @pytest.mark.parametrize(
