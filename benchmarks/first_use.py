@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from records import made_by, to_text
 
-from pixelpong.atari import cartridges
-from pixelpong.atari.game import Game
-from pixelpong.atari.roms import read_rom
+from pixelpong.atari.machine import cartridges
+from pixelpong.atari.machine.compiled import Game
+from pixelpong.atari.machine.roms import read_rom
 
 
 def use(name: str, folder: Path) -> float:

@@ -18,9 +18,9 @@ from typing import Any
 
 from records import made_by, to_text
 
-from pixelpong.atari import cartridges
-from pixelpong.atari.game import load_game
-from pixelpong.env.lockstep import STYLES, Comparison, Lockstep
+from pixelpong.atari.lockstep import STYLES, Comparison, Lockstep
+from pixelpong.atari.machine import cartridges
+from pixelpong.atari.machine.compiled import load_game
 from pixelpong.seeding import make_rng
 
 POKES = 0.01

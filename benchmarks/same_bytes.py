@@ -36,7 +36,7 @@ sys.path.insert(0, str(ROOT / "tests/support"))
 
 from atari_vector import Comparison, compare, compare_one
 
-from pixelpong.atari import cartridges
+from pixelpong.atari.machine import cartridges
 from pixelpong.errors import ConfigError
 
 CASES = [

@@ -26,9 +26,9 @@ from pixelpong.config import Config
 from pixelpong.errors import Interrupted
 from pixelpong.faces.api import evaluate
 from pixelpong.faces.policy import Policy
-from pixelpong.games.emulator import Emulator
 from pixelpong.items import BUILTIN, SELF, Item
 from pixelpong.play.player import Player
+from pixelpong.pong.emulator import Emulator
 from pixelpong.run.arrays import squeeze
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.files import write_whole

@@ -35,15 +35,15 @@ from threadpoolctl import threadpool_limits
 from pixelpong.config.presets import load_preset
 from pixelpong.engines import Engine
 from pixelpong.engines.threads import ThreadEngine
-from pixelpong.env.field import DRAW_FIELD
-from pixelpong.env.native import NativeConsole
-from pixelpong.env.preprocess import difference, preprocess
-from pixelpong.env.rom import rom_path
 from pixelpong.items import DOWN, UP
 from pixelpong.learn.network import backward, forward, init_params
 from pixelpong.learn.reinforce import advantages
 from pixelpong.machine import collect_versions, count_cores, describe_machine
 from pixelpong.play.worker import combine, make_worker
+from pixelpong.pong.field import DRAW_FIELD
+from pixelpong.pong.native import NativeConsole
+from pixelpong.pong.preprocess import difference, preprocess
+from pixelpong.pong.rom import rom_path
 from pixelpong.processes import Processes
 from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng

@@ -23,7 +23,7 @@ import numpy as np
 from records import made_by, to_text
 
 import pixelpong
-from pixelpong.envs.gym import make_theirs
+from pixelpong.atari.envs.gym import make_theirs
 from pixelpong.seeding import make_rng
 
 GAMES = (

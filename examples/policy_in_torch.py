@@ -3,7 +3,7 @@
     pip install -c constraints.txt -e '.[peers]'
     python examples/policy_in_torch.py
 
-Its inputs are those of `pixelpong.env.features`: cells and pairs of cells of the last two fields,
+Its inputs are those of `pixelpong.pong.features`: cells and pairs of cells of the last two fields,
 and the last action; about 80 of 60,000 are 1. It plays a game and compares each decision with the
 package's own.
 """
@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import pixelpong
-from pixelpong.env.features import observe_features
+from pixelpong.pong.features import observe_features
 
 
 class GatedPolicy(nn.Module):

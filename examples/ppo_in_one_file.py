@@ -11,7 +11,7 @@ With seeds 0, 1 and 2 it won after 0.98, 0.98 and 1.56 million steps: the mean o
 was above +18. That took 202, 190 and 322 seconds on a Xeon of which another program used one core.
 
 Everything that learns is here: advantages, loss, gradient, Adam. The package provides the game,
-what the network sees of it (`pixelpong.env.features`), and the network's decisions while it plays.
+what the network sees of it (`pixelpong.pong.features`), and the network's decisions while it plays.
 """
 
 import argparse
@@ -22,9 +22,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from pixelpong.config.protocols import find_protocol
-from pixelpong.env.features import NUM_INPUTS
 from pixelpong.items import Item
 from pixelpong.play.player import Player
+from pixelpong.pong.features import NUM_INPUTS
 
 STREAMS, HORIZON, THREADS = 128, 64, 2
 EPOCHS, MINIBATCHES = 3, 4

@@ -17,11 +17,9 @@ from pixelpong.config import differences
 from pixelpong.config.presets import load_preset
 from pixelpong.config.protocols import find_protocol
 from pixelpong.engines import make_engine
-from pixelpong.env.preprocess import IS_ACTIVE, difference, preprocess
 from pixelpong.errors import NumericsError, WorkerError
 from pixelpong.evaluation import bootstrap_interval
 from pixelpong.faces.plots import BLACK, BLUE, COLOURS, GREY, ORANGE, PURPLE, SKY, VERMILION
-from pixelpong.games.emulator import Emulator
 from pixelpong.items import Item
 from pixelpong.learn.network import forward, init_params, sigmoid
 from pixelpong.learn.optimizer import rmsprop
@@ -32,6 +30,8 @@ from pixelpong.learners import make_learner
 from pixelpong.machine import count_cores
 from pixelpong.play.player import Player
 from pixelpong.play.worker import make_worker
+from pixelpong.pong.emulator import Emulator
+from pixelpong.pong.preprocess import IS_ACTIVE, difference, preprocess
 from pixelpong.run.arrays import fingerprint
 from pixelpong.seeding import make_rng
 

@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from pixelpong.atari.game import load_game
-from pixelpong.atari.machine import DRAW_PICTURE
+from pixelpong.atari.lockstep import STYLES, Comparison, Lockstep, load_ale
+from pixelpong.atari.machine.compiled import load_game
+from pixelpong.atari.machine.record import DRAW_PICTURE
 from pixelpong.config import Config
 from pixelpong.engines import never
-from pixelpong.env.lockstep import STYLES, Comparison, Lockstep, load_ale
-from pixelpong.env.native import NativeConsole
 from pixelpong.errors import Interrupted, number_of
 from pixelpong.loop import Ended, train
+from pixelpong.pong.native import NativeConsole
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng

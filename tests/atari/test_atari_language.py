@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import typed_examples
 
-from pixelpong.atari.lowering import lower_modules
-from pixelpong.atari.program import Program
+from pixelpong.atari.machine.lowering import lower_modules
+from pixelpong.atari.machine.program import Program
 
 EXAMPLES = [
     name
@@ -63,7 +63,7 @@ def test_an_int_wraps_around_at_32_bits(compiled):
 def lower(line: str, folder) -> None:
     """Compile a function that holds a line."""
     text = (
-        "from pixelpong.atari.typed import *\n"
+        "from pixelpong.atari.machine.typed import *\n"
         "TABLE = (1, 2, 3)\nNEGATIVE = (-1, 5)\nLARGE = (1 << 32, 5)\n"
         "LINE = (1 << 160) - 1\n"
         "def helper(m: Machine, k: Int) -> Int:\n    return k\n"
@@ -130,7 +130,7 @@ def test_two_tables_of_one_name_are_a_bug(tmp_path):
     program = Program(typed_examples.MACHINE)
     for number in range(2):
         text = (
-            "from pixelpong.atari.typed import *\n"
+            "from pixelpong.atari.machine.typed import *\n"
             f"TABLE = ({number}, 2, 3)\n"
             f"def read{number}(a: Int) -> Int:\n    return TABLE[a]\n"
         )

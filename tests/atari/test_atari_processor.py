@@ -10,9 +10,9 @@ import pytest
 from machines import short_and_long
 from processor_model import Elsewhere, Processor, decode, length
 
-from pixelpong.atari.machine import FRAME_DONE, NOT_IMPLEMENTED, make_machine
-from pixelpong.atari.opcodes import DOCUMENTED as DOCUMENTED_OPCODES
-from pixelpong.atari.opcodes import LENGTHS, OPCODES
+from pixelpong.atari.machine.opcodes import DOCUMENTED as DOCUMENTED_OPCODES
+from pixelpong.atari.machine.opcodes import LENGTHS, OPCODES
+from pixelpong.atari.machine.record import FRAME_DONE, NOT_IMPLEMENTED, make_machine
 
 SIZE = 2048
 KIL = 0x02  # no instruction at all: the machine stops there, and its registers can be read

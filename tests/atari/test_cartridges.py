@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from machines import copy_console
 
-from pixelpong.atari import cartridges, roms
-from pixelpong.atari.cartridges import cartridge
-from pixelpong.atari.game import Game, load_game
-from pixelpong.atari.roms import read_rom
-from pixelpong.atari.starting import start
-from pixelpong.env.lockstep import STYLES, Lockstep
+from pixelpong.atari.games.rules import load_any
+from pixelpong.atari.lockstep import STYLES, Lockstep
+from pixelpong.atari.machine import cartridges, roms
+from pixelpong.atari.machine.cartridges import cartridge
+from pixelpong.atari.machine.compiled import Game, load_game
+from pixelpong.atari.machine.roms import read_rom
+from pixelpong.atari.machine.starting import start
 from pixelpong.errors import EmulatorError
-from pixelpong.games.console import load_any
 
 # One for each way in which a cartridge shows its ROM. In the second, a start depends on the game
 # before; in the last, the cartridge's own memory is filled at random.

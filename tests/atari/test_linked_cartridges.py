@@ -21,14 +21,15 @@ from machines import compile_program, compiled_quickly, copy_console, short_and_
 from promises import promise
 from test_native_hostile import Guarded, in_processes
 
-from pixelpong.atari import build, exploring, game
-from pixelpong.atari.cache import keep
-from pixelpong.atari.cartridge import Cartridge, Select
-from pixelpong.atari.exploring import Notes
-from pixelpong.atari.game import Game
-from pixelpong.atari.machine import FRAME_DONE, KEPT_SIZE, MACHINE, MOST_OLDER, STATE
-from pixelpong.atari.opcodes import OPCODES
-from pixelpong.atari.scoring import Scoring
+from pixelpong.atari.machine import build, exploring
+from pixelpong.atari.machine import compiled as game
+from pixelpong.atari.machine.cache import keep
+from pixelpong.atari.machine.cartridge import Cartridge, Select
+from pixelpong.atari.machine.compiled import Game
+from pixelpong.atari.machine.exploring import Notes
+from pixelpong.atari.machine.opcodes import OPCODES
+from pixelpong.atari.machine.record import FRAME_DONE, KEPT_SIZE, MACHINE, MOST_OLDER, STATE
+from pixelpong.atari.machine.scoring import Scoring
 
 pytestmark = promise("bounds")
 

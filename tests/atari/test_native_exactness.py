@@ -14,12 +14,12 @@ import pytest
 from lockstep import Oracle, outcome, play_in_lockstep, shows, styles
 from machines import changed, compiled_quickly, made_up_state, short_and_long
 
-from pixelpong.atari import build, console, drawing, playing, tia, translation
-from pixelpong.atari.machine import DRAW_PICTURE
-from pixelpong.env import cartridge, field, native
-from pixelpong.env.native import NativeConsole, NativeGame
-from pixelpong.env.rom import read_rom
+from pixelpong.atari.machine import build, console, drawing, playing, tia, translation
+from pixelpong.atari.machine.record import DRAW_PICTURE
 from pixelpong.errors import EmulatorError
+from pixelpong.pong import cartridge, field, native
+from pixelpong.pong.native import NativeConsole, NativeGame
+from pixelpong.pong.rom import read_rom
 
 
 @pytest.fixture(scope="module")

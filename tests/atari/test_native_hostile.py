@@ -27,21 +27,21 @@ from machines import made_up_state, short_and_long
 from promises import promise
 from waiting import join, wait_until
 
-from pixelpong.atari import cache, tia
-from pixelpong.atari import native as machine_code
-from pixelpong.atari.machine import (
+from pixelpong.atari.machine import cache, tia
+from pixelpong.atari.machine import native as machine_code
+from pixelpong.atari.machine.native import NativeCode, Source
+from pixelpong.atari.machine.record import (
     DRAW_NOTHING,
     DRAW_PICTURE,
     FRAME_DONE,
     NOT_IMPLEMENTED,
     STATE,
 )
-from pixelpong.atari.native import NativeCode, Source
-from pixelpong.env import cartridge, field, native
-from pixelpong.env.field import PONG_MACHINE
-from pixelpong.env.native import NativeConsole, NativeGame, load_game
-from pixelpong.env.rom import read_rom
 from pixelpong.errors import EmulatorError
+from pixelpong.pong import cartridge, field, native
+from pixelpong.pong.field import PONG_MACHINE
+from pixelpong.pong.native import NativeConsole, NativeGame, load_game
+from pixelpong.pong.rom import read_rom
 
 pytestmark = promise("bounds")
 
@@ -167,7 +167,7 @@ def test_another_rom_is_one_line(tmp_path, monkeypatch):
 
 def test_the_advice_for_another_rom_installs_the_one_that_was_measured(tmp_path, monkeypatch):
     monkeypatch.delenv("ALE_ROMS_DIR", raising=False)
-    monkeypatch.setattr("pixelpong.env.rom.rom_path", lambda: tmp_path / "pong.bin")
+    monkeypatch.setattr("pixelpong.pong.rom.rom_path", lambda: tmp_path / "pong.bin")
     (tmp_path / "pong.bin").write_bytes(bytes(2048))
     constraints = Path(__file__).parents[2].joinpath("constraints.txt").read_text("utf-8")
     (pin,) = re.findall(r"^ale-py==.*$", constraints, flags=re.M)

@@ -15,8 +15,9 @@ import pytest
 from machines import short_and_long
 from programs import END_FRAME, NO_PADDLE, Pair, assemble, delay, lines, write_at
 
-from pixelpong.atari.game import load_game
-from pixelpong.atari.machine import (
+from pixelpong.atari.lockstep import STYLES, Lockstep
+from pixelpong.atari.machine.compiled import load_game
+from pixelpong.atari.machine.record import (
     DRAW_NOTHING,
     DRAW_PICTURE,
     FRAME_DONE,
@@ -28,8 +29,7 @@ from pixelpong.atari.machine import (
     TOP,
     WIDTH,
 )
-from pixelpong.atari.registers import CLOCKS, PLAYFIELD_DELAY
-from pixelpong.env.lockstep import STYLES, Lockstep
+from pixelpong.atari.machine.registers import CLOCKS, PLAYFIELD_DELAY
 
 pytestmark = pytest.mark.slow
 

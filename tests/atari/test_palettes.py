@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from programs import END_FRAME, Pair, assemble, lines, load_ale
 
-from pixelpong.atari.palette import PALETTES
-from pixelpong.games.pictures import View
+from pixelpong.atari.games.pictures import View
+from pixelpong.atari.machine.palette import PALETTES
 
 
 @pytest.mark.parametrize(("game", "palette"), [("othello", "NTSC"), ("adventure", "PAL")])

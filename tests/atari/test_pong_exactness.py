@@ -10,14 +10,14 @@ from ale_state import read_state
 from lockstep import ALE_ACTIONS, Oracle
 
 import pixelpong
-from pixelpong.atari.machine import DRAW_NOTHING, STATE
+from pixelpong.atari.machine.record import DRAW_NOTHING, STATE
+from pixelpong.atari.steps.records import GAME
 from pixelpong.config.protocols import find_protocol
-from pixelpong.env.native import NativeConsole
-from pixelpong.env.preprocess import preprocess
 from pixelpong.errors import ConfigError
-from pixelpong.games.emulator import Emulator
 from pixelpong.items import DOWN, STAY, UP
-from pixelpong.kernels.records import GAME
+from pixelpong.pong.emulator import Emulator
+from pixelpong.pong.native import NativeConsole
+from pixelpong.pong.preprocess import preprocess
 
 RUNS = {8: (40, 47), 9: (40, 47), 41: (41, 42), 70: (35, 42), 71: (35, 42)}
 """Of the known frame: column → first and last row that is on."""

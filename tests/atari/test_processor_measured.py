@@ -14,8 +14,8 @@ import pytest
 from ale_start import read_numbers
 from programs import END_FRAME, FALSE, NO_PADDLE, TRUE, Pair, assemble, delay, lines
 
-from pixelpong.atari import banks, console
-from pixelpong.atari.opcodes import OPCODES
+from pixelpong.atari.machine import banks, console
+from pixelpong.atari.machine.opcodes import OPCODES
 
 pytestmark = pytest.mark.slow
 

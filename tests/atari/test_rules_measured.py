@@ -27,10 +27,10 @@ from programs import (
     write_at,
 )
 
-from pixelpong.atari import registers as r
-from pixelpong.atari.cartridges import facts
-from pixelpong.atari.drawing import DISTANCES, NUM_COPIES
-from pixelpong.atari.machine import TOP, WIDTH
+from pixelpong.atari.machine import registers as r
+from pixelpong.atari.machine.cartridges import facts
+from pixelpong.atari.machine.drawing import DISTANCES, NUM_COPIES
+from pixelpong.atari.machine.record import TOP, WIDTH
 
 pytestmark = pytest.mark.slow
 

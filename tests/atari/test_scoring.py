@@ -12,11 +12,14 @@ import pytest
 from machines import PlainMachine, compile_program, differences
 from made_up_memory import Asked
 
-from pixelpong.atari import cartridges, digits, scoring
-from pixelpong.atari.cartridges import cartridge
-from pixelpong.atari.game import load_game
-from pixelpong.atari.lowering import lower_modules
-from pixelpong.atari.machine import (
+from pixelpong.atari.lockstep import STYLES, Lockstep, moves
+from pixelpong.atari.machine import cartridges, digits, scoring
+from pixelpong.atari.machine.cartridges import cartridge
+from pixelpong.atari.machine.compiled import load_game
+from pixelpong.atari.machine.lowering import lower_modules
+from pixelpong.atari.machine.native import NativeCode
+from pixelpong.atari.machine.program import Program
+from pixelpong.atari.machine.record import (
     DRAW_NOTHING,
     DRAW_PICTURE,
     MACHINE,
@@ -25,11 +28,8 @@ from pixelpong.atari.machine import (
     STATE,
     make_machine,
 )
-from pixelpong.atari.native import NativeCode
-from pixelpong.atari.program import Program
-from pixelpong.atari.scoring import Scoring
-from pixelpong.atari.starting import start
-from pixelpong.env.lockstep import STYLES, Lockstep, moves
+from pixelpong.atari.machine.scoring import Scoring
+from pixelpong.atari.machine.starting import start
 
 NAMES = cartridges.scored_names()
 # A game in which nothing of the frame before counts but the points; games in which more does; and
@@ -217,7 +217,7 @@ def test_rules_become_lines_of_typed_python():
 def test_the_documented_facts_are_those_of_the_file():
     root = Path(__file__).parents[2]
     page = (root / "docs/emulator.md").read_text("utf-8").partition("## Points, lives, ends")[2]
-    lines = (root / "src/pixelpong/atari/cartridges.json").read_text("utf-8")
+    lines = (root / "src/pixelpong/atari/machine/cartridges.json").read_text("utf-8")
     shown = re.findall(r'`("\w+": ".*?")`', page.partition("\n## ")[0])
     assert len(shown) == 10
     assert all(each in lines for each in shown)

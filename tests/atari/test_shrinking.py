@@ -11,10 +11,10 @@ import re
 import numpy as np
 import pytest
 
-from pixelpong.atari.machine import WIDTH
-from pixelpong.atari.shrinking import LANES, Shares, Shrinking, make_ir
+from pixelpong.atari.games.pictures import list_shares, make_shrinking
+from pixelpong.atari.machine.record import WIDTH
+from pixelpong.atari.machine.shrinking import LANES, Shares, Shrinking, make_ir
 from pixelpong.errors import ConfigError
-from pixelpong.games.pictures import list_shares, make_shrinking
 
 SIZES = [(84, 84), (210, 160), (1, 1), (1, 160), (209, 1), (17, 9), (100, 61), (64, 64), (53, 159)]
 

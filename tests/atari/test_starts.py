@@ -12,14 +12,14 @@ import pytest
 from machines import copy_console
 from programs import load_ale
 
-from pixelpong.atari import cartridges
-from pixelpong.atari.cartridge import Select
-from pixelpong.atari.cartridges import cartridge
-from pixelpong.atari.game import Game, load_game
-from pixelpong.atari.machine import DRAW_NOTHING, MAX_LINES, PADDLE_TURN, WIDTH
-from pixelpong.atari.roms import read_rom
-from pixelpong.atari.starting import reset, start
-from pixelpong.env.lockstep import Lockstep
+from pixelpong.atari.lockstep import Lockstep
+from pixelpong.atari.machine import cartridges
+from pixelpong.atari.machine.cartridge import Select
+from pixelpong.atari.machine.cartridges import cartridge
+from pixelpong.atari.machine.compiled import Game, load_game
+from pixelpong.atari.machine.record import DRAW_NOTHING, MAX_LINES, PADDLE_TURN, WIDTH
+from pixelpong.atari.machine.roms import read_rom
+from pixelpong.atari.machine.starting import reset, start
 from pixelpong.errors import EmulatorError
 
 TIMERS = range(25, 100)

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from machines import PlainMachine
 
-from pixelpong.atari import banks, console, drawing, tia
-from pixelpong.atari import registers as r
-from pixelpong.atari.lowering import Lowering, lower_modules
-from pixelpong.atari.machine import (
+from pixelpong.atari.machine import banks, console, drawing, tia
+from pixelpong.atari.machine import registers as r
+from pixelpong.atari.machine.lowering import Lowering, lower_modules
+from pixelpong.atari.machine.program import NOTHING, POINTER, Program
+from pixelpong.atari.machine.record import (
     DRAW_NOTHING,
     DRAW_PICTURE,
     FRAME_DONE,
@@ -29,9 +30,8 @@ from pixelpong.atari.machine import (
     WIDTH,
     make_machine,
 )
-from pixelpong.atari.program import NOTHING, POINTER, Program
-from pixelpong.env import field
-from pixelpong.env.field import DRAW_FIELD, FIELD_TOP, PONG_MACHINE
+from pixelpong.pong import field
+from pixelpong.pong.field import DRAW_FIELD, FIELD_TOP, PONG_MACHINE
 
 EXPORTS = {
     "begin_frame": 0, "end_frame": 1, "read": 3, "write": 3, "write_vsync": 2, "draw_to": 1,
@@ -55,7 +55,7 @@ def draws_fields(monkeypatch):
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
     """TIA and console in machine code; the functions by name."""
-    wrapper = "from pixelpong.atari.typed import *\n"
+    wrapper = "from pixelpong.atari.machine.typed import *\n"
     for name, count in EXPORTS.items():
         given = "".join(f", {each}: Int" for each in "abc"[:count])
         listed = "".join(f", {each}" for each in "abc"[:count])

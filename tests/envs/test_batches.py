@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pixelpong
-from pixelpong.envs.errors import EnvError, EnvOrderError, EnvValueError
+from pixelpong.atari.envs.errors import EnvError, EnvOrderError, EnvValueError
 
 SHORT = {"max_num_frames_per_episode": 60, "repeat_action_probability": 0.25, "num_threads": 2}
 

@@ -19,9 +19,9 @@ from pettingzoo.test import parallel_api_test, parallel_seed_test
 from pettingzoo.test.state_test import test_parallel_env as check_states
 
 import pixelpong
-from pixelpong.atari.cartridges import scored_names
-from pixelpong.envs.errors import EnvError
-from pixelpong.envs.gym import id_of, make_theirs
+from pixelpong.atari.envs.errors import EnvError
+from pixelpong.atari.envs.gym import id_of, make_theirs
+from pixelpong.atari.machine.cartridges import scored_names
 from pixelpong.errors import ConfigError
 
 GAMES = {"pong": 4800, "breakout": 2400}

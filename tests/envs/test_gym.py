@@ -16,9 +16,9 @@ import pixelpong
 from pixelpong import Policy
 from pixelpong.agent.choice import open_agent
 from pixelpong.agent.game import play_game
-from pixelpong.env.preprocess import difference, preprocess
-from pixelpong.envs.gym import make_theirs
+from pixelpong.atari.envs.gym import make_theirs
 from pixelpong.errors import ConfigError
+from pixelpong.pong.preprocess import difference, preprocess
 from pixelpong.seeding import make_rng
 
 NAME = "pixelpong.envs:pixelpong/Pong-v0"

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import pixelpong
+from pixelpong.atari.envs.gym import id_of
 from pixelpong.envs import AtariVectorEnv
-from pixelpong.envs.gym import id_of
 from pixelpong.envs.two import MAKE_TWO
 from pixelpong.errors import PixelpongError
 

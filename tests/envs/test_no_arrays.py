@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import pixelpong
-from pixelpong.envs.inputs import read_seeds
+from pixelpong.atari.envs.inputs import read_seeds
 from pixelpong.errors import ConfigError
 
 RAGGED = [[1], [1, 2]]
@@ -140,7 +140,7 @@ def test_whatever_fails_in_a_helper_reaches_the_caller(monkeypatch):
         raise RuntimeError("no core")
 
     envs = pixelpong.make_vec(4, "field", num_threads=2)
-    monkeypatch.setattr("pixelpong.games.turns._stay_on", fail)
+    monkeypatch.setattr("pixelpong.atari.games.turns._stay_on", fail)
     with pytest.raises(RuntimeError, match="no core"):
         envs.reset(seed=0)
     monkeypatch.undo()

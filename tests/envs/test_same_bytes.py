@@ -23,7 +23,7 @@ from atari_vector import (
 from promises import promise
 
 import pixelpong
-from pixelpong.atari.cartridges import cartridge, scored_names
+from pixelpong.atari.machine.cartridges import cartridge, scored_names
 
 pytestmark = promise("the bytes of ale-py")
 

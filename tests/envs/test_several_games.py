@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pixelpong
-from pixelpong.envs.errors import EnvError
+from pixelpong.atari.envs.errors import EnvError
 
 GAMES = ("breakout", "pong", "air_raid", "breakout", "seaquest")  # air_raid is European
 OPTIONS = {"full_action_space": True, "repeat_action_probability": 0.25, "img_height": 50}

@@ -10,7 +10,7 @@ import pytest
 from classic import count_ends
 
 import pixelpong
-from pixelpong.envs.gym import make_theirs
+from pixelpong.atari.envs.gym import make_theirs
 from pixelpong.errors import ConfigError
 
 pytestmark = [

@@ -16,10 +16,10 @@ from pettingzoo.test import parallel_api_test
 import pixelpong
 from pixelpong.agent.file import load_shipped
 from pixelpong.config.protocols import find_protocol
-from pixelpong.env.preprocess import BACKGROUND_REDS, mirror, preprocess
 from pixelpong.errors import ConfigError
 from pixelpong.items import Item
 from pixelpong.play.player import Player
+from pixelpong.pong.preprocess import BACKGROUND_REDS, mirror, preprocess
 from pixelpong.seeding import make_rng
 
 NAME = "pixelpong.envs:pixelpong/Pong-v0"

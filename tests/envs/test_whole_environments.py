@@ -17,8 +17,8 @@ from promises import promise
 from waiting import join, wait_until
 
 import pixelpong
+from pixelpong.atari.games.turns import Now
 from pixelpong.errors import ConfigError
-from pixelpong.games.turns import Now
 
 
 @promise("whole environments")

@@ -15,10 +15,10 @@ from interrupts import Interrupts
 from promises import promise
 
 import pixelpong
-from pixelpong.envs.errors import EnvOrderError
-from pixelpong.envs.single import SingleEnv
+from pixelpong.atari.envs.errors import EnvOrderError
+from pixelpong.atari.envs.single import SingleEnv
+from pixelpong.atari.envs.vector import VectorEnv
 from pixelpong.envs.two import TwoPlayerEnv
-from pixelpong.envs.vector import VectorEnv
 
 pytestmark = promise("whole environments")
 

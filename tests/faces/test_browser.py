@@ -24,8 +24,8 @@ from pixelpong.agent.choice import Agents
 from pixelpong.agent.file import SHIPPED
 from pixelpong.agent.game import play_game
 from pixelpong.faces.page.game import Game
-from pixelpong.games.duel import Duel
 from pixelpong.loop import train
+from pixelpong.pong.duel import Duel
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.record import SWEEP_FILE
 

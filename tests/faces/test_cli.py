@@ -22,8 +22,8 @@ from toys import toy_config
 
 import pixelpong
 from pixelpong import verification
+from pixelpong.atari.lockstep import load_ale
 from pixelpong.config import OPTIONS
-from pixelpong.env.lockstep import load_ale
 from pixelpong.errors import ConfigError
 from pixelpong.faces.cli import COMMANDS, main, parse
 from pixelpong.faces.report import Result
@@ -209,7 +209,7 @@ def test_verify_finds_the_one_answer_in_which_any_game_differs_from_ale(call, mo
             setattr(asked, name, answer)
             return asked
 
-        monkeypatch.setattr("pixelpong.env.lockstep.load_ale", load)
+        monkeypatch.setattr("pixelpong.atari.lockstep.load_ale", load)
         told.clear()
         return call("verify", "--game", "breakout")
 

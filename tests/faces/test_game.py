@@ -17,9 +17,9 @@ from pixelpong.agent.game import Controller, play_game
 from pixelpong.config.protocols import find_protocol
 from pixelpong.faces.look.legend import ACTION_NAMES
 from pixelpong.faces.page.game import AGAINST_RULES, SERVE_FRAMES, Game, Message
-from pixelpong.games.duel import Duel
-from pixelpong.games.emulator import Emulator
 from pixelpong.items import DOWN, NUM_PIXELS, STAY, UP
+from pixelpong.pong.duel import Duel
+from pixelpong.pong.emulator import Emulator
 from pixelpong.schema import decode
 from pixelpong.seeding import make_rng
 

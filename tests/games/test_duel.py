@@ -9,14 +9,14 @@ from machines import short_and_long
 from two_paddles import OTHER, OWN, ball_of, paddle
 
 from pixelpong.config.protocols import find_protocol
-from pixelpong.env import duel
-from pixelpong.env.cartridge import BALL_ROW, LEFT_BUTTON, LEFT_POINTS, RIGHT_BUTTON, RIGHT_POINTS
-from pixelpong.env.duel import LEFT
-from pixelpong.env.native import NativeConsole
 from pixelpong.errors import ConfigError
-from pixelpong.games.duel import Duel, Move
-from pixelpong.games.emulator import Emulator
 from pixelpong.items import DOWN, STAY, UP
+from pixelpong.pong import modes as duel
+from pixelpong.pong.cartridge import BALL_ROW, LEFT_BUTTON, LEFT_POINTS, RIGHT_BUTTON, RIGHT_POINTS
+from pixelpong.pong.duel import Duel, Move
+from pixelpong.pong.emulator import Emulator
+from pixelpong.pong.modes import LEFT
+from pixelpong.pong.native import NativeConsole
 
 
 def follow(screen, colour):

@@ -11,8 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sparse import draw_minibatch, draw_network, draw_steps, is_near_a_kink, screens
 
-from pixelpong.atari.palette import PALETTE
-from pixelpong.env.preprocess import preprocess
+from pixelpong.atari.machine.palette import PALETTE
 from pixelpong.items import DOWN, NUM_PIXELS, STAY, UP, Played
 from pixelpong.kernels import optimizer, ppo
 from pixelpong.kernels.optimizer import AdamArrays
@@ -22,6 +21,7 @@ from pixelpong.learn import gated, network, reinforce
 from pixelpong.learn.optimizer import adam, adam_scales, rmsprop
 from pixelpong.learn.ppo import LossWeights, log_softmax, loss_gradient
 from pixelpong.play.networks import NETS, PlainNetwork
+from pixelpong.pong.preprocess import preprocess
 
 # The tolerance that `kernels` states, relative to the largest entry.
 TOLERANCE = {np.float32: 1e-4, np.float64: 1e-11}

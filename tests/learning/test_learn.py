@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sparse import draw_minibatch, draw_network, draw_steps, is_near_a_kink
 
-from pixelpong.env import features
 from pixelpong.items import DOWN, NUM_PIXELS, UP
 from pixelpong.kernels import reinforce
 from pixelpong.learn import gated
@@ -21,6 +20,7 @@ from pixelpong.learn.optimizer import adam, rmsprop
 from pixelpong.learn.ppo import LossWeights, generalized_advantages, loss_gradient
 from pixelpong.learn.reinforce import entropy, episode_gradient, objective
 from pixelpong.learn.returns import discounted_returns, standardize
+from pixelpong.pong import features
 
 # --- the classic mode -------------------------------------------------------------------------
 

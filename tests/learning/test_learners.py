@@ -13,7 +13,6 @@ from toys import toy_config
 
 from pixelpong.config import Config
 from pixelpong.engines import Engine
-from pixelpong.env.features import NUM_INPUTS
 from pixelpong.errors import CheckpointError
 from pixelpong.items import BUILTIN, Episode, Result
 from pixelpong.kernels.records import STREAM
@@ -24,6 +23,7 @@ from pixelpong.learn.returns import standardize
 from pixelpong.learners import make_learner
 from pixelpong.learners.progress import Progress
 from pixelpong.play.worker import combine, make_worker
+from pixelpong.pong.features import NUM_INPUTS
 from pixelpong.run.arrays import fingerprint
 from pixelpong.schema import convert
 from pixelpong.seeding import make_rng

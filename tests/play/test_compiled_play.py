@@ -11,9 +11,8 @@ from dense import POLICY, make_params, play_densely, record
 
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import play_game
-from pixelpong.atari.machine import STATE
+from pixelpong.atari.machine.record import STATE
 from pixelpong.config.protocols import PROTOCOLS, find_protocol
-from pixelpong.env.features import NUM_FEATURES
 from pixelpong.errors import EmulatorError
 from pixelpong.items import ACTIONS, NUM_PIXELS, UP, Episode, Item
 from pixelpong.kernels.observing import MAX_ACTIVE
@@ -21,6 +20,7 @@ from pixelpong.kernels.records import MAX_INPUTS, STREAM
 from pixelpong.learn import network
 from pixelpong.play.networks import NETS
 from pixelpong.play.player import Player
+from pixelpong.pong.features import NUM_FEATURES
 from pixelpong.seeding import make_rng
 
 GAMES = ["Pong-v0", "ALE/Pong-v5"]

@@ -7,8 +7,8 @@ import pytest
 from gymnasium.wrappers import TimeLimit
 
 import pixelpong
+from pixelpong.atari.envs.gym import make_theirs
 from pixelpong.engines import Engine
-from pixelpong.envs.gym import make_theirs
 from pixelpong.evaluation import bootstrap_interval, describe_games, play_games
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.loop import train
@@ -100,7 +100,9 @@ def test_an_exported_agent_is_named_after_its_run(make_run, call, tmp_path, monk
 @pytest.mark.slow
 def test_an_agent_plays_the_same_in_gymnasiums_own_environment_again(report, call, monkeypatch):
     """Cut off, for its game lasts 8,000 steps; who looks at nothing has lost 20 points then."""
-    monkeypatch.setattr("pixelpong.envs.gym.make_theirs", lambda: TimeLimit(make_theirs(), 1000))
+    monkeypatch.setattr(
+        "pixelpong.atari.envs.gym.make_theirs", lambda: TimeLimit(make_theirs(), 1000)
+    )
     words = ["evaluate", "champion", "--in-gymnasium"]
     told = report(*words, "--episodes", "1", "--seed", "3", "--sampled")
     assert (told["in_gymnasium"], told["environment"]) == (True, "ALE/Pong-v5")
@@ -138,7 +140,7 @@ class TheirEnvironment:
 
 def test_games_in_gymnasium_have_seeds_of_their_own_and_leave_the_policy_alone(monkeypatch):
     env = TheirEnvironment()
-    monkeypatch.setattr("pixelpong.envs.gym.make_theirs", lambda: env)
+    monkeypatch.setattr("pixelpong.atari.envs.gym.make_theirs", lambda: env)
     policy = pixelpong.Policy.load("club")
     policy.act(env.draw())
     before = policy._memory

@@ -9,11 +9,11 @@ from dense import decide, make_params
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import play_game
 from pixelpong.config.protocols import find_protocol
-from pixelpong.env import features
-from pixelpong.env.preprocess import preprocess
 from pixelpong.items import DOWN, STAY, UP
 from pixelpong.learn import network
 from pixelpong.play.networks import APPEARED, NETS, OFF, STAYED, VANISHED
+from pixelpong.pong import features
+from pixelpong.pong.preprocess import preprocess
 
 NOTHING = np.zeros((80, 80))
 

@@ -12,14 +12,15 @@ from lockstep import OracleForTwo
 from toys import result_of, toy_config
 
 import pixelpong
-from pixelpong.atari.palette import PALETTE
+from pixelpong.atari.machine.palette import PALETTE
 from pixelpong.config.protocols import find_protocol
-from pixelpong.env import cartridge, duel
-from pixelpong.env.preprocess import mirror, preprocess
 from pixelpong.items import ACTIONS, BUILTIN, DOWN, SELF, STAY, UP, Item
 from pixelpong.learn.ppo import log_softmax
 from pixelpong.play.player import Player
 from pixelpong.play.worker import make_worker
+from pixelpong.pong import cartridge
+from pixelpong.pong import modes as duel
+from pixelpong.pong.preprocess import mirror, preprocess
 from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng
 from pixelpong.verification import compare_ways

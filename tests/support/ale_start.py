@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.atari.banks import LINE, NONE, QUARTERS, WHOLE
-from pixelpong.atari.disassembly import BankedRom
-from pixelpong.atari.machine import make_machine
+from pixelpong.atari.machine.banks import LINE, NONE, QUARTERS, WHOLE
+from pixelpong.atari.machine.disassembly import BankedRom
+from pixelpong.atari.machine.record import make_machine
 
 _TRUE = 0xFAB1FAB2 - (1 << 32)
 _NEVER = 0x7FFFFFFF

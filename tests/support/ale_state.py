@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pixelpong.atari.machine import STATE
+from pixelpong.atari.machine.record import STATE
 
 _TRUE = np.array([0xFAB1FAB2], "<u4").view("<i4").item()
 

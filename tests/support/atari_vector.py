@@ -21,8 +21,8 @@ from ale_py.vector_env import AtariVectorEnv
 from numpy.typing import NDArray
 
 import pixelpong
-from pixelpong.atari.cartridges import cartridge, facts
-from pixelpong.envs.gym import id_of, make_theirs
+from pixelpong.atari.envs.gym import id_of, make_theirs
+from pixelpong.atari.machine.cartridges import cartridge, facts
 
 LONGEST = 60  # steps for which a game is played in one way
 FIRE = 1  # its index in almost every set of actions

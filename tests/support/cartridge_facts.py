@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from ale_start import find_cartridge
 
-from pixelpong.atari.cartridge import Cartridge
-from pixelpong.atari.machine import PADDLE_HIGHEST, PADDLE_LOWEST
-from pixelpong.atari.palette import PALETTE
-from pixelpong.atari.roms import rom_path
-from pixelpong.env.lockstep import load_ale
+from pixelpong.atari.lockstep import load_ale
+from pixelpong.atari.machine.cartridge import Cartridge
+from pixelpong.atari.machine.palette import PALETTE
+from pixelpong.atari.machine.record import PADDLE_HIGHEST, PADDLE_LOWEST
+from pixelpong.atari.machine.roms import rom_path
 
 RIGHT = 3  # ALE's action
 

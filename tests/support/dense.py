@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pixelpong.env.features import observe_features
-from pixelpong.env.preprocess import difference, preprocess
-from pixelpong.games.emulator import Emulator
 from pixelpong.items import ACTIONS, DOWN, STAY, UP
 from pixelpong.learn import gated, network, reinforce
 from pixelpong.learn.ppo import log_softmax
 from pixelpong.play.networks import NETS
+from pixelpong.pong.emulator import Emulator
+from pixelpong.pong.features import observe_features
+from pixelpong.pong.preprocess import difference, preprocess
 from pixelpong.seeding import make_rng
 
 POLICY = {"ppo": ACTIONS, "reinforce": (UP, DOWN)}

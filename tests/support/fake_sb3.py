@@ -9,7 +9,7 @@ import importlib.util
 import sys
 from types import ModuleType
 
-import pixelpong.envs.vector
+import pixelpong.atari.envs.vector
 
 
 class VecEnv:
@@ -45,7 +45,7 @@ def load(monkeypatch, **attributes):
         module.__spec__ = importlib.util.spec_from_loader(name, None)
         module.__dict__.update(values)
         monkeypatch.setitem(sys.modules, name, module)
-    path = pixelpong.envs.vector.__file__.replace("vector.py", "stable_baselines.py")
+    path = pixelpong.atari.envs.vector.__file__.replace("vector.py", "stable_baselines.py")
     spec = importlib.util.spec_from_file_location("our_stable_baselines", path)
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, spec.name, module)

@@ -10,12 +10,12 @@ import numpy as np
 from ale_state import read_state
 from machines import differences
 
-from pixelpong.atari.machine import DRAW_NOTHING, DRAW_PICTURE, PADDLE_CENTRE
-from pixelpong.env.cartridge import BALL_ROW, LEFT_POINTS, RIGHT_POINTS
-from pixelpong.env.native import NativeConsole
-from pixelpong.env.preprocess import pack_field
-from pixelpong.env.rom import rom_path
+from pixelpong.atari.machine.record import DRAW_NOTHING, DRAW_PICTURE, PADDLE_CENTRE
 from pixelpong.errors import EmulatorError
+from pixelpong.pong.cartridge import BALL_ROW, LEFT_POINTS, RIGHT_POINTS
+from pixelpong.pong.native import NativeConsole
+from pixelpong.pong.preprocess import pack_field
+from pixelpong.pong.rom import rom_path
 
 OWN_ROW, OTHER_ROW = 0x33, 0x32
 """Memory of the game: the rows of the right and of the left paddle."""

@@ -14,14 +14,15 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from pixelpong.atari import build, game, native
-from pixelpong.atari import registers as r
-from pixelpong.atari.cache import cache_folder
-from pixelpong.atari.cartridge import Cartridge
-from pixelpong.atari.game import load_game
-from pixelpong.atari.machine import PADDLE_CENTRE, PADDLE_TURN, STATE
-from pixelpong.atari.native import NativeCode, Source
-from pixelpong.atari.program import Program
+from pixelpong.atari.machine import build, native
+from pixelpong.atari.machine import compiled as game
+from pixelpong.atari.machine import registers as r
+from pixelpong.atari.machine.cache import cache_folder
+from pixelpong.atari.machine.cartridge import Cartridge
+from pixelpong.atari.machine.compiled import load_game
+from pixelpong.atari.machine.native import NativeCode, Source
+from pixelpong.atari.machine.program import Program
+from pixelpong.atari.machine.record import PADDLE_CENTRE, PADDLE_TURN, STATE
 
 _ANNOTATIONS = "from __future__ import annotations"
 
@@ -29,7 +30,7 @@ _ANNOTATIONS = "from __future__ import annotations"
 class Cells:
     """Numbers of a record; an index outside them, or a number that does not fit, raises.
 
-    Words of 64 bits are the parts of one wide number, as `pixelpong.atari.lowering` has it.
+    Words of 64 bits are the parts of one wide number, as `pixelpong.atari.machine.lowering` has it.
     """
 
     def __init__(self, values: np.ndarray):

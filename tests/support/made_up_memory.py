@@ -14,9 +14,9 @@ import ale_py
 import numpy as np
 from programs import assemble, changed_state, find_numbers
 
-from pixelpong.atari.registers import VBLANK, VSYNC
-from pixelpong.atari.scoring import Scoring
-from pixelpong.env.lockstep import MEMORY, Lockstep
+from pixelpong.atari.lockstep import MEMORY, Lockstep
+from pixelpong.atari.machine.registers import VBLANK, VSYNC
+from pixelpong.atari.machine.scoring import Scoring
 
 END = assemble("STA zp 00")  # the end of VSYNC, and so of the frame
 LONGEST = 120  # frames of a game that is made up

@@ -19,13 +19,13 @@ import ale_start
 import machines
 import numpy as np
 
-from pixelpong.atari import build
-from pixelpong.atari import registers as r
-from pixelpong.atari.cartridge import Cartridge
-from pixelpong.atari.machine import DRAW_NOTHING, DRAW_PICTURE, FRAME_DONE, STATE, TOP, WIDTH
-from pixelpong.atari.native import NativeCode, Source
-from pixelpong.atari.opcodes import DOCUMENTED, LENGTHS, OPCODES
-from pixelpong.env import lockstep
+from pixelpong.atari import lockstep
+from pixelpong.atari.machine import build
+from pixelpong.atari.machine import registers as r
+from pixelpong.atari.machine.cartridge import Cartridge
+from pixelpong.atari.machine.native import NativeCode, Source
+from pixelpong.atari.machine.opcodes import DOCUMENTED, LENGTHS, OPCODES
+from pixelpong.atari.machine.record import DRAW_NOTHING, DRAW_PICTURE, FRAME_DONE, STATE, TOP, WIDTH
 
 TRUE, FALSE = (pattern - (1 << 32) for pattern in (0xFAB1FAB2, 0xBAD1BAD2))
 """How ALE writes truth values."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pixelpong.atari.typed import Int, Machine, Wide, columns, inline, lowest_bit, wide
+from pixelpong.atari.machine.typed import Int, Machine, Wide, columns, inline, lowest_bit, wide
 
 MACHINE = np.dtype(
     [

@@ -17,11 +17,11 @@ from two_paddles import ball_of
 from pixelpong.agent.file import load_shipped
 from pixelpong.agent.game import Controller, play_game
 from pixelpong.engines import never
-from pixelpong.env.duel import LEFT, RIGHT
-from pixelpong.env.preprocess import mirror
 from pixelpong.errors import WorkerError
-from pixelpong.games.duel import Duel, Move
 from pixelpong.items import BUILTIN, STAY
+from pixelpong.pong.duel import Duel, Move
+from pixelpong.pong.modes import LEFT, RIGHT
+from pixelpong.pong.preprocess import mirror
 from pixelpong.seeding import make_rng
 from pixelpong.tournaments import games, ratings, scripts
 from pixelpong.tournaments import tournament as tournaments_module

@@ -21,9 +21,9 @@ from waiting import pause, wait_until
 
 from pixelpong import verification
 from pixelpong.config.presets import load_preset
-from pixelpong.env.native import NativeConsole
 from pixelpong.errors import Interrupted, PixelpongError, number_of
 from pixelpong.loop import Updated, train
+from pixelpong.pong.native import NativeConsole
 from pixelpong.run.arrays import encode_arrays
 from pixelpong.run.directory import RunDirectory
 

@@ -34,19 +34,19 @@ FLOORS = {
 }
 """Each name of the package on that list, with its floor: the top is 0."""
 
-TIMED = ("play.player", "learners", "env.native")
+TIMED = ("play.player", "learners", "atari.machine.native")
 """They time what they do, and nothing that reaches the parameters depends on it."""
 
 FENCES = {
-    "ale_py": ("verification.py", "envs/gym.py", "env/lockstep.py"),
-    "numba": ("kernels/",),
-    "llvmlite": ("kernels/", "atari/native.py"),
+    "ale_py": ("verification.py", "atari/envs/gym.py", "atari/lockstep.py"),
+    "numba": ("atari/steps/", "kernels/"),
+    "llvmlite": ("atari/steps/", "atari/machine/native.py"),
     "rich": ("faces/display.py", "faces/live.py"),
     "safetensors": ("run/arrays.py",),
     "msgspec": ("schema.py", "faces/page/game.py"),
-    "gymnasium": ("envs/",),
+    "gymnasium": ("atari/envs/", "envs/"),
     "pettingzoo": ("envs/two.py",),
-    "stable_baselines3": ("envs/stable_baselines.py",),
+    "stable_baselines3": ("atari/envs/stable_baselines.py",),
     "ray": ("engines/ray/",),
     "matplotlib": ("faces/plots.py",),
     "starlette": ("faces/page/",),
@@ -168,7 +168,7 @@ def test_the_machine_imports_nothing_of_the_package_but_its_errors():
 def test_engines_know_no_policy_and_no_emulator():
     known = set.union(*(imports_of(path) for name, path in PATHS.items() if "engines/" in name))
     assert "pixelpong.config" in known
-    forbidden = ("pixelpong.env", "pixelpong.learn", "pixelpong.kernels",
+    forbidden = ("pixelpong.atari", "pixelpong.pong", "pixelpong.learn", "pixelpong.kernels",
                  "pixelpong.play", "pixelpong.items", "numpy")  # fmt: skip
     assert not [name for name in known if name.startswith(forbidden)]
 

@@ -20,14 +20,14 @@ import pytest
 from promises import promise
 from waiting import PATIENCE
 
-from pixelpong.atari import cache
-from pixelpong.atari.native import NativeCode, Source
-from pixelpong.kernels import compiling
+from pixelpong.atari.machine import cache
+from pixelpong.atari.machine.native import NativeCode, Source
+from pixelpong.atari.steps import compiling
 
 pytestmark = promise("cached code")
 
 KERNEL = """
-from pixelpong.kernels.compiling import compiled
+from pixelpong.atari.steps.compiling import compiled
 
 @compiled()
 def triple(x):

@@ -17,12 +17,12 @@ import pytest
 from waiting import PATIENCE, pause
 
 import pixelpong
-from pixelpong.atari import cache
-from pixelpong.kernels import compiling
+from pixelpong.atari.machine import cache
+from pixelpong.atari.steps import compiling
 
 KERNEL = """
 from constants import FACTOR
-from pixelpong.kernels.compiling import compiled
+from pixelpong.atari.steps.compiling import compiled
 
 @compiled()
 def scale(x):

@@ -23,7 +23,7 @@ from pages import wait_for
 from shown import DOCS, FENCED, LOG, PAGES, ROOT, read_blocks, read_commands
 
 import pixelpong
-from pixelpong.atari import cartridges
+from pixelpong.atari.machine import cartridges
 from pixelpong.faces import cli
 
 START = DOCS / "start.md"

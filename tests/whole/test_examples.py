@@ -19,11 +19,11 @@ import pytest
 import search_in_one_file as search
 import to_tensorboard
 
-from pixelpong.env.features import NUM_INPUTS
 from pixelpong.faces.cli import parse
 from pixelpong.items import ACTIONS, DOWN, UP
 from pixelpong.learn import gated, ppo, reinforce
 from pixelpong.learn.optimizer import adam, rmsprop
+from pixelpong.pong.features import NUM_INPUTS
 from pixelpong.run.directory import RunDirectory
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pixelpong.atari import cartridges
+from pixelpong.atari.machine import cartridges
 from pixelpong.config import BUDGET, Config, differences
 from pixelpong.config.presets import load_preset
 from pixelpong.faces.api import sweep

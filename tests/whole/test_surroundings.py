@@ -16,8 +16,8 @@ import pytest
 from disks import remount
 from promises import promise
 
+from pixelpong.atari.steps import compiling
 from pixelpong.config.presets import load_preset
-from pixelpong.kernels import compiling
 from pixelpong.loop import train
 from pixelpong.run import directory
 from pixelpong.run.directory import RunDirectory
@@ -106,7 +106,7 @@ def test_in_odd_surroundings_a_run_comes_to_the_same_bits(tmp_path, undisturbed,
 
 
 KERNEL = """
-from pixelpong.kernels.compiling import compiled
+from pixelpong.atari.steps.compiling import compiled
 
 @compiled()
 def double(x):

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.agent.file import Agent
-from pixelpong.atari.palette import PALETTE
-from pixelpong.env.preprocess import mirror
-from pixelpong.games.duel import Duel, Move
-from pixelpong.games.emulator import Emulator
+from pixelpong.atari.machine.palette import PALETTE
 from pixelpong.items import STAY
 from pixelpong.play.networks import GREEDY, Explanation
+from pixelpong.pong.duel import Duel, Move
+from pixelpong.pong.emulator import Emulator
+from pixelpong.pong.preprocess import mirror
 from pixelpong.seeding import make_rng
 
 

@@ -10,11 +10,11 @@ program that was written for ale-py, `AtariVectorEnv` here has the arguments of 
 
 from typing import Any
 
-from pixelpong.envs.gym import ID as ID  # which registers the environments
-from pixelpong.envs.maker import Maker
-from pixelpong.envs.single import SingleEnv
+from pixelpong.atari.envs.gym import ID as ID  # which registers the environments
+from pixelpong.atari.envs.maker import Maker
+from pixelpong.atari.envs.single import SingleEnv
+from pixelpong.atari.envs.vector import VectorEnv
 from pixelpong.envs.two import TwoPlayerEnv
-from pixelpong.envs.vector import VectorEnv
 
 _ATARI_VECTOR_ENV = Maker("envs.AtariVectorEnv", {"games": None})
 make_env, make_vec, make_two = SingleEnv, VectorEnv, TwoPlayerEnv

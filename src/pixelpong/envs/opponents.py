@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.agent.choice import open_agent
-from pixelpong.env.preprocess import mirror
-from pixelpong.envs.actions import DUEL_ACTIONS
-from pixelpong.games.games import Games
+from pixelpong.atari.envs.actions import DUEL_ACTIONS
+from pixelpong.atari.games.games import Games
 from pixelpong.items import BUILTIN, SELF
+from pixelpong.pong.preprocess import mirror
 from pixelpong.run.arrays import fingerprint
 
 

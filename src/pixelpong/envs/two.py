@@ -13,12 +13,12 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from pixelpong.env.preprocess import mirror
-from pixelpong.envs.maker import Maker
-from pixelpong.envs.vector import Observation, VectorEnv
+from pixelpong.atari.envs.maker import Maker
+from pixelpong.atari.envs.vector import Observation, VectorEnv
+from pixelpong.atari.games.rules import PONG
 from pixelpong.errors import ConfigError, must_be
-from pixelpong.games.console import PONG
 from pixelpong.items import SELF
+from pixelpong.pong.preprocess import mirror
 
 Each = dict[str, Any]  # one value per agent
 

@@ -331,7 +331,7 @@ def verify(
 
 def _verify_game(name: str, seed: int) -> Result:
     """Compare any game with ALE."""
-    from pixelpong.atari.cartridges import scored_names
+    from pixelpong.atari.machine.cartridges import scored_names
     from pixelpong.verification import compare_game
 
     comparison = compare_game(name, seed, tell)

@@ -26,11 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.agent.file import Agent
-from pixelpong.env.preprocess import BACKGROUND_REDS
 from pixelpong.errors import ConfigError, Interrupted, must_be
 from pixelpong.evaluation import summarize
 from pixelpong.faces.arguments import Length, Speed, checked
 from pixelpong.play.networks import GREEDY, Explanation
+from pixelpong.pong.preprocess import BACKGROUND_REDS
 from pixelpong.run.lines import Evaluation
 from pixelpong.run.words import signed
 from pixelpong.schema import Count
@@ -174,7 +174,7 @@ class Policy:
 
         This policy's own memory is not changed.
         """
-        from pixelpong.envs.gym import make_theirs
+        from pixelpong.atari.envs.gym import make_theirs
 
         player = Policy(self._agent)
         returns, steps = [0.0] * episodes, [0] * episodes

@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong.atari.steps.compiling import kernel_part
+from pixelpong.atari.steps.intrinsics import lowest_bit, reverse
 from pixelpong.items import NUM_PIXELS
-from pixelpong.kernels.compiling import kernel_part
-from pixelpong.kernels.intrinsics import lowest_bit, reverse
 
 
 class Sight(NamedTuple):
-    """The geometry of the gated network's features; see `pixelpong.env.features`."""
+    """The geometry of the gated network's features; see `pixelpong.pong.features`."""
 
     cells: NDArray[np.uint16]  # [NUM_PIXELS, ·], `list_cells_of_pixels`
     geometry: NDArray[np.int64]  # `list_geometry`
@@ -42,7 +42,7 @@ MAX_ACTIVE = NUM_PIXELS  # the most active inputs that a step of the classic net
 def find_difference(stream, indices, start):  # type: ignore[no-untyped-def]
     """Write the signed indices of the changed pixels to ``indices[start:]``, in ascending order.
 
-    Definition: `pixelpong.env.preprocess.difference`; the sign is encoded as in `Played`. At the
+    Definition: `pixelpong.pong.preprocess.difference`; the sign is encoded as in `Played`. At the
     first step of an episode nothing is written. `indices` needs room for `MAX_ACTIVE` entries.
     Returns the end of the written part.
     """
@@ -118,7 +118,7 @@ def _mark_features(sight, field, is_left, pixels, is_on, features):  # type: ign
 def observe_features(sight, stream, side, seen, indices, start):  # type: ignore[no-untyped-def]
     """Write the indices of the inputs that are 1 for a side (0: right) to ``indices[start:]``.
 
-    Definition: `pixelpong.env.features.observe_features`. The order depends only on the pixels:
+    Definition: `pixelpong.pong.features.observe_features`. The order depends only on the pixels:
     the newest frame's features as they were found, then the vanished ones, then the last action.
 
     Args:

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong.atari.steps.compiling import kernel, kernel_part
+from pixelpong.atari.steps.episode import begin, copy, play_step, save
 from pixelpong.items import ACTIONS, DOWN, NUM_PIXELS, UP
-from pixelpong.kernels.compiling import kernel, kernel_part
-from pixelpong.kernels.games import begin, copy, play_step, save
 from pixelpong.kernels.observing import Seen, Sight, find_difference, observe_features
 
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 
-from pixelpong.kernels.compiling import kernel
+from pixelpong.atari.steps.compiling import kernel
 from pixelpong.learn.ppo import LossStats
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong.atari.steps.compiling import compiled
 from pixelpong.items import NUM_PIXELS, UP, Played, SparseGrads
-from pixelpong.kernels.compiling import compiled
 from pixelpong.learn import returns
 
 _kernel = compiled()

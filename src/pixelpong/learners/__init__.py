@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong.atari.steps.records import aligned_zeros
 from pixelpong.config import Config
 from pixelpong.errors import CheckpointError, NumericsError, refusing
 from pixelpong.items import Episode, Item, Params, Result
 from pixelpong.kernels.optimizer import sum_of_squares
-from pixelpong.kernels.records import aligned_zeros
 from pixelpong.learners.progress import Progress
 from pixelpong.play.networks import NETS
 from pixelpong.schema import convert

@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong.atari.steps.records import aligned_zeros
 from pixelpong.items import Params
 from pixelpong.kernels.optimizer import AdamArrays, adam_rows
 from pixelpong.kernels.ppo import differentiate, list_steps, sum_rows
-from pixelpong.kernels.records import aligned_zeros
 from pixelpong.learn.gated import NUM_OUTPUTS
 from pixelpong.learn.optimizer import AdamScales
 from pixelpong.learn.ppo import LossStats, LossWeights, Minibatch

@@ -24,22 +24,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.env import features
-from pixelpong.env.preprocess import pack_field
+from pixelpong.atari.steps.episode import Console, no_console
+from pixelpong.atari.steps.records import aligned_zeros
 from pixelpong.items import ACTIONS, DOWN, NUM_PIXELS, UP, Params, Played, read_only
 from pixelpong.kernels import playing
-from pixelpong.kernels.games import Console, no_console
 from pixelpong.kernels.observing import MAX_ACTIVE, Seen, Sight
 from pixelpong.kernels.playing import play_gated, play_plain
-from pixelpong.kernels.records import (
-    GATED_STEP,
-    MAX_INPUTS,
-    NUM_MARKS,
-    PLAIN_STEP,
-    STREAM,
-    aligned_zeros,
-)
+from pixelpong.kernels.records import GATED_STEP, MAX_INPUTS, NUM_MARKS, PLAIN_STEP, STREAM
 from pixelpong.learn import gated, network
+from pixelpong.pong import features
+from pixelpong.pong.preprocess import pack_field
 
 # Values to use instead of a uniform number in [0, 1).
 GREEDY = -1.0  # take the most probable action

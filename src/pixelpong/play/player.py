@@ -17,14 +17,14 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.atari.game import not_covered
+from pixelpong.atari.games.rules import make_console, rules_of
+from pixelpong.atari.machine.compiled import not_covered
+from pixelpong.atari.steps.episode import Console
 from pixelpong.config.protocols import Protocol
-from pixelpong.env.duel import MAX_FRAMES
-from pixelpong.games.console import make_console, rules_of
 from pixelpong.items import BUILTIN, SELF, Episode, Item, Params, Result
-from pixelpong.kernels.games import Console
 from pixelpong.kernels.records import STREAM
 from pixelpong.play.networks import GREEDY, LOOK, NETS, Network
+from pixelpong.pong.modes import MAX_FRAMES
 from pixelpong.seeding import make_rng
 
 _BLOCK = 1024  # number of steps drawn at once for a game of unknown length

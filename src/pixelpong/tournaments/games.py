@@ -21,10 +21,10 @@ import numpy as np
 from pixelpong.agent.choice import open_agent, settle_update
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Controller
-from pixelpong.env.duel import LEFT, MAX_FRAMES, MODE, RIGHT
 from pixelpong.errors import ConfigError
-from pixelpong.games.duel import Duel, Move
 from pixelpong.items import BUILTIN, STAY
+from pixelpong.pong.duel import Duel, Move
+from pixelpong.pong.modes import LEFT, MAX_FRAMES, MODE, RIGHT
 from pixelpong.run.arrays import fingerprint
 from pixelpong.seeding import make_rng
 from pixelpong.tournaments.scripts import SCRIPTS, Script

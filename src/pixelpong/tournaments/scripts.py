@@ -19,9 +19,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pixelpong.env.cartridge import BALL_ROW
-from pixelpong.env.duel import FIRST_ROW, LAST_ROW, LEFT
-from pixelpong.games.duel import Duel
+from pixelpong.pong.cartridge import BALL_ROW
+from pixelpong.pong.duel import Duel
+from pixelpong.pong.modes import FIRST_ROW, LAST_ROW, LEFT
 
 _BALL_COLUMN = 49  # address of the ball's column in memory
 _COLUMN_0, _ROW_0 = 49, 14  # the values in memory for column 0 and row 0 of the frame

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Moment
-from pixelpong.atari.palette import PALETTE
+from pixelpong.atari.machine.palette import PALETTE
 from pixelpong.errors import ConfigError
 from pixelpong.faces.look.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
 from pixelpong.faces.look.reel import scale_saliency, steps_per_second

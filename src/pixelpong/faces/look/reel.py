@@ -33,11 +33,11 @@ from numpy.typing import NDArray
 
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Moment, play_game
-from pixelpong.atari.palette import PALETTE
+from pixelpong.atari.machine.palette import PALETTE
 from pixelpong.config.protocols import MAX_FRAMES, Protocol
-from pixelpong.env.preprocess import FIELD_ROWS
 from pixelpong.faces.look.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
 from pixelpong.play.networks import Explanation, Network
+from pixelpong.pong.preprocess import FIELD_ROWS
 
 # Most moments with pictures; more would take too much memory. No game of ALE/Pong-v5 has more.
 MAX_MOMENTS = MAX_FRAMES // 4 + 1

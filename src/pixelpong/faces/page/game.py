@@ -34,13 +34,13 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Controller
-from pixelpong.atari.palette import PALETTE
-from pixelpong.env.duel import FIRST_ROW, LAST_ROW, LEFT
+from pixelpong.atari.machine.palette import PALETTE
 from pixelpong.errors import PixelpongError, on_one_line
 from pixelpong.faces.look.reel import encode_difference
 from pixelpong.faces.page.threads import BusyError, in_thread
-from pixelpong.games.duel import Duel, Move
 from pixelpong.items import DOWN, STAY, UP
+from pixelpong.pong.duel import Duel, Move
+from pixelpong.pong.modes import FIRST_ROW, LAST_ROW, LEFT
 from pixelpong.schema import Share, decode
 from pixelpong.seeding import make_rng
 

@@ -1,0 +1,115 @@
+"""What wrappers of other people ask ``env.unwrapped.ale`` for, which is ale-py's `ALEInterface`.
+
+`gymnasium.wrappers.AtariPreprocessing` and stable-baselines3's ``AtariWrapper`` read lives and
+pictures there, others the memory. The names are ale-py's. Nothing here plays.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.atari.games.pictures import View
+from pixelpong.atari.games.rules import PONG
+from pixelpong.atari.machine.cartridges import cartridge
+from pixelpong.atari.machine.palette import PALETTES
+from pixelpong.atari.machine.record import STATE, WIDTH
+from pixelpong.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pixelpong.atari.envs.vector import VectorEnv
+
+# By the console's number of an action, in Gymnasium's words.
+ACTION_NAMES = (
+    "NOOP", "FIRE", "UP", "RIGHT", "LEFT", "DOWN", "UPRIGHT", "UPLEFT", "DOWNRIGHT", "DOWNLEFT",
+    "UPFIRE", "RIGHTFIRE", "LEFTFIRE", "DOWNFIRE", "UPRIGHTFIRE", "UPLEFTFIRE", "DOWNRIGHTFIRE",
+    "DOWNLEFTFIRE",
+)  # fmt: skip
+# By the same number, the keys that ale-py has for it.
+KEYS = (
+    ("e",), (" ",), ("w",), ("d",), ("a",), ("s",), ("w", "d"), ("w", "a"), ("s", "d"), ("s", "a"),
+    ("w", " "), ("d", " "), ("a", " "), ("s", " "), ("w", "d", " "), ("w", "a", " "),
+    ("s", "d", " "), ("s", "a", " "),
+)  # fmt: skip
+Buffer = NDArray[np.uint8] | None  # to be written to; without one, a method returns a new array
+
+
+class Ale:
+    """Reads the game of an environment, as ale-py's `ALEInterface` does."""
+
+    def __init__(self, envs: VectorEnv) -> None:
+        """Read the first of these games."""
+        self._envs, self._facts = envs, cartridge(envs.game or PONG)
+        grey = View("atari", rows=self._facts.rows, palette=self._facts.palette)
+        self._greys, self._colours = grey.levels[0], PALETTES[self._facts.palette]
+
+    def lives(self) -> int:
+        """The lives that are left; 0 in a game that has none."""
+        return int(self._envs._games.chances["lives"][0])
+
+    def game_over(self, with_truncation: bool = True) -> bool:
+        """Whether the game is over, or, with truncation, the episode."""
+        return bool(self._envs.games["is_over"][0]) or (with_truncation and self.game_truncated())
+
+    def game_truncated(self) -> bool:
+        """Whether the frame limit has ended the episode."""
+        return bool(self._envs.games["is_cut"][0])
+
+    def getEpisodeFrameNumber(self) -> int:
+        """The number of frames of the episode."""
+        return int(self._envs.games["episode_frames"][0])
+
+    def getFrameNumber(self) -> int:
+        """The number of frames since the game was seeded."""
+        return int(self._envs.games["total_frames"][0])
+
+    def getMinimalActionSet(self) -> list[int]:
+        """The console's actions that the game uses, by number."""
+        return list(self._facts.actions)
+
+    def getLegalActionSet(self) -> list[int]:
+        """The console's actions, by number."""
+        return list(self._facts.legal_actions)
+
+    def getRAMSize(self) -> int:
+        """The number of bytes of the console's memory."""
+        return 128
+
+    def getRAM(self, buffer: Buffer = None) -> Buffer:
+        """The console's memory, [128]."""
+        state: Any = self._envs._games.states[0, : STATE.itemsize].view(STATE)
+        return _give(state["ram"][0], buffer)
+
+    def getScreenDims(self) -> tuple[int, int]:
+        """The rows and columns of a picture."""
+        return self._facts.rows, WIDTH
+
+    def getScreen(self, buffer: Buffer = None) -> Buffer:
+        """The newest picture, [rows, 160], as indices of colours."""
+        return _give(self._picture(), buffer)
+
+    def getScreenGrayscale(self, buffer: Buffer = None) -> Buffer:
+        """The newest picture, [rows, 160], in grey."""
+        return _give(self._greys[self._picture()], buffer)
+
+    def getScreenRGB(self, buffer: Buffer = None) -> Buffer:
+        """The newest picture, [rows, 160, 3]."""
+        return _give(self._colours[self._picture()], buffer)
+
+    def _picture(self) -> NDArray[np.uint8]:
+        frames = self._envs._games.frames
+        if not len(frames):
+            raise ConfigError(
+                "ale has pictures only for the observation 'frame' or with "
+                "render_mode='rgb_array'; choose one of the two."
+            )
+        return frames[0]
+
+
+def _give(values: NDArray[Any], buffer: Buffer) -> Buffer:
+    if buffer is None:
+        return values.copy()
+    buffer[...] = values.reshape(buffer.shape)
+    return None

@@ -1,0 +1,100 @@
+"""From the options of an environment to its spaces, its rules and its view."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from pixelpong.atari.envs.options import EnvOptions
+from pixelpong.atari.games.pictures import View
+from pixelpong.atari.games.rules import FIRE, Rules
+from pixelpong.atari.machine.cartridges import cartridge
+from pixelpong.atari.machine.palette import PALETTES
+from pixelpong.atari.machine.record import WIDTH
+from pixelpong.atari.steps.stepping import NEVER, NEXT_STEP, SAME_STEP
+from pixelpong.items import BUILTIN, SELF
+from pixelpong.pong.field import FIELD_SIZE
+from pixelpong.pong.modes import MODE
+
+# When the next episode starts, for `Games`.
+AUTORESETS = {
+    AutoresetMode.DISABLED: NEVER,
+    AutoresetMode.NEXT_STEP: NEXT_STEP,
+    AutoresetMode.SAME_STEP: SAME_STEP,
+}
+
+
+def make_observation_space(options: EnvOptions, rows: int) -> gymnasium.spaces.Box:
+    """The space of a game's observations; its picture has `rows` rows."""
+    colours = () if options.grayscale else (3,)
+    field, frame = (FIELD_SIZE, FIELD_SIZE), (rows, WIDTH, 3)
+    picture = options.stack_num, options.img_height, options.img_width, *colours
+    boxes: dict[str, tuple[Any, ...]] = {
+        "atari": (0, 255, picture, np.uint8), "frame": (0, 255, frame, np.uint8),
+        "field": (0, 1, field, np.uint8), "pixels": (-1, 1, field, np.float32),
+    }  # fmt: skip
+    return gymnasium.spaces.Box(*boxes[options.observation])
+
+
+def make_action_space(options: EnvOptions, count: int) -> gymnasium.spaces.Space[Any]:
+    """The space of a game's actions, of which there are `count`."""
+    if options.continuous:
+        low, high = np.array([0, -np.pi, 0], np.float32), np.array([1, np.pi, 1], np.float32)
+        return gymnasium.spaces.Box(low, high)
+    if options.opponent == SELF:
+        return gymnasium.spaces.MultiDiscrete([count] * 2)
+    return gymnasium.spaces.Discrete(count)
+
+
+def make_rules(options: EnvOptions, game: str, moves: NDArray[np.int64]) -> Rules:
+    """The rules of a game, with the console's action for each index."""
+    sticky, is_duel = options.repeat_action_probability, options.opponent != BUILTIN
+    is_ale = options.coins_name != "pixelpong"
+    if is_ale:  # it keeps the probability in single precision
+        sticky = float(np.float32(sticky))
+    return Rules(
+        (options.frameskip, options.most_frames),
+        options.max_num_frames_per_episode,
+        sticky=(sticky, sticky),
+        num_sides=1 + is_duel,
+        mode=MODE if is_duel else 0,
+        game=game,
+        fires_first=options.use_fire_reset and not is_duel and FIRE in moves,
+        max_noops=options.noop_max,
+        is_continuous=options.continuous,
+        tosses_coins=is_ale and sticky > 0,
+        wastes_coins=options.coins_name == "ale_env",
+        counts_start=options.coins_name != "ale",  # AtariVectorEnv does not count them
+        ends_at_lost_life=options.episodic_life,
+        tells_lost_life=options.life_loss_info,
+        clips_rewards=options.reward_clipping,
+    )
+
+
+def make_view(options: EnvOptions) -> View:
+    """What is observed of the games, and what of them is kept."""
+    rows = max(cartridge(game).rows for game in options.all_games)
+    keeps_frames = options.observation == "frame" or options.render_mode is not None
+    has_opponents = options.opponent not in (BUILTIN, SELF)
+    return View(
+        options.observation,
+        keeps_frames=keeps_frames or has_opponents,
+        height=options.img_height,
+        width=options.img_width,
+        channels=1 if options.grayscale else 3,
+        stack=options.stack_num,
+        takes_two=options.observation == "atari" and options.maxpool,
+        rows=rows,
+    )
+
+
+def paint(game: str, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The frame of a game, [rows, 160], in colour; black below the rows that the game has."""
+    facts = cartridge(game)
+    picture = PALETTES[facts.palette][frame]
+    picture[facts.rows :] = 0
+    return picture

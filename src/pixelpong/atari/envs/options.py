@@ -1,0 +1,246 @@
+"""The options of `pixelpong.make_vec`, their allowed values and combinations."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_type_hints
+
+import numpy as np
+
+from pixelpong.atari.envs.errors import EnvError
+from pixelpong.atari.envs.maker import Maker
+from pixelpong.atari.games.pictures import check_size
+from pixelpong.atari.games.rules import PONG
+from pixelpong.atari.machine.cartridges import cartridge, facts, not_scored
+from pixelpong.atari.machine.record import MOST_ROWS, WIDTH
+from pixelpong.config import Option
+from pixelpong.config.protocols import FrameLimit, FrameSkip
+from pixelpong.errors import ConfigError, must_be
+from pixelpong.items import BUILTIN
+from pixelpong.schema import Count, Meta, Number, Share
+
+Observation = Literal["atari", "pixels", "frame", "field"]
+Actions = Literal["six", "three", "two"]
+Threads = Annotated[int, Meta(ge=0, le=4096)] | None  # 0, like None: one for each core
+Autoreset = Literal["NextStep", "SameStep", "Disabled"]  # the values of `AutoresetMode`
+CoinsName = Literal["ale", "ale_env", "pixelpong"]
+Noops = Annotated[int, Meta(ge=0, le=10_000)]
+Height = Annotated[int, Meta(ge=1, le=MOST_ROWS)]
+Width = Annotated[int, Meta(ge=1, le=WIDTH)]
+Stack = Annotated[int, Meta(ge=1, le=64)]
+
+
+@dataclass(frozen=True)
+class EnvOptions:
+    """The options of an environment, described in `VectorEnv`."""
+
+    num_envs: Number
+    observation: Observation
+    game: str
+    games: tuple[str, ...]
+    actions: Actions | None
+    opponent: str
+    coins: CoinsName | None
+    num_threads: Threads
+    thread_affinity_offset: Annotated[int, Meta(ge=-1)]
+    batch_size: Count
+    copy: bool
+    render_mode: Literal["rgb_array"] | None
+    autoreset_mode: Autoreset
+    frameskip: FrameSkip
+    max_frameskip: FrameSkip | None
+    repeat_action_probability: Share
+    max_num_frames_per_episode: FrameLimit
+    noop_max: Noops
+    use_fire_reset: bool
+    episodic_life: bool
+    life_loss_info: bool
+    reward_clipping: bool
+    full_action_space: bool
+    continuous: bool
+    continuous_action_threshold: Share
+    img_height: Height
+    img_width: Width
+    grayscale: bool
+    stack_num: Stack
+    maxpool: bool
+
+    @property
+    def all_games(self) -> tuple[str, ...]:
+        """The game of each environment, [N]."""
+        return self.games or (self.game,) * self.num_envs
+
+    @property
+    def coins_name(self) -> CoinsName:
+        """Whose coins decide what sticks."""
+        is_like_ale = self.max_frameskip is None and self.opponent == BUILTIN
+        return self.coins or ("ale" if is_like_ale else "pixelpong")
+
+    @property
+    def has_all_actions(self) -> bool:
+        """Whether all actions of the console can be chosen."""
+        return self.full_action_space or self.continuous
+
+    @property
+    def most_frames(self) -> int:
+        """The most frames of a step."""
+        return max(self.frameskip, self.max_frameskip or 0)
+
+
+# Options that only affect the observation "atari", with their defaults.
+_OF_ATARI = {"img_height": 84, "img_width": 84, "grayscale": True, "stack_num": 4, "maxpool": True}
+# Options that do not affect the future of a game.
+_FREE = (
+    "num_envs", "num_threads", "thread_affinity_offset", "batch_size", "copy", "reward_clipping",
+    "opponent", "games",
+)  # fmt: skip
+
+
+def check_options(options: dict[str, Any], maker: Maker) -> EnvOptions:
+    """Refuse options that are out of range, or have no effect with the others."""
+    types = get_type_hints(EnvOptions, include_extras=True)
+    del types["games"]
+    games = _read_games(options["games"], maker)
+    alone = {name: check_option(name, types[name], options[name], maker) for name in types}
+    if games:
+        alone["num_envs"] = _count(games, alone)
+    checked = EnvOptions(**alone, games=games)
+    for game in dict.fromkeys(checked.all_games):
+        _check_game(checked, game, maker)
+    _check_together(checked)
+    if checked.has_all_actions and checked.actions not in (None, "six"):
+        name = "continuous" if checked.continuous else "full_action_space"
+        raise EnvError(f"{name} has all actions; {maker.leave_out(name, 'actions')}.")
+    if checked.continuous and checked.opponent != BUILTIN:
+        what = "Continuous actions are for a game without an opponent"
+        raise EnvError(f"{what}; {maker.leave_out('continuous', 'opponent')}.")
+    if checked.continuous_action_threshold != 0.5 and not checked.continuous:
+        what = "continuous_action_threshold changes only continuous actions"
+        other = ", or choose continuous=True" if checked.opponent == BUILTIN else ""
+        raise EnvError(f"{what}; leave it out{other}.")
+    if checked.observation != "atari":
+        for name, default in _OF_ATARI.items():
+            if getattr(checked, name) != default:
+                what = f"{name} changes only the observation 'atari'"
+                raise EnvError(f"{what}, not {checked.observation!r}; leave it out.")
+    fewest, most = checked.frameskip, checked.max_frameskip
+    if most is not None and most < fewest:
+        allowed = f"at least {maker.spell('frameskip')}, {fewest}"
+        raise EnvError(must_be(maker.spell("max_frameskip"), allowed, most))
+    if checked.batch_size > checked.num_envs:
+        allowed = f"at most num_envs, {checked.num_envs}"
+        raise EnvError(must_be("batch_size", allowed, checked.batch_size))
+    if checked.coins in ("ale", "ale_env") and (most is not None or checked.opponent != BUILTIN):
+        name = "max_frameskip" if most is not None else "opponent"
+        what = "a range of frames to a step" if most is not None else "an opponent"
+        raise EnvError(f"ale-py's coins are not for {what}; {maker.leave_out('coins', name)}.")
+    return checked
+
+
+def check_option(name: str, type_: Any, value: Any, maker: Maker) -> Any:
+    """Check the value of an option alone."""
+    value, word = getattr(value, "value", value), maker.spell(name)  # of an enum, its value
+    if name == "frameskip" and not isinstance(value, int | np.integer):  # 4.0 is refused, as theirs
+        advice = "for a range, give max_frameskip as well" if np.ndim(value) else ""
+        raise EnvError(f"{maker.name}: {must_be(word, 'a whole number', repr(value), advice)}")
+    try:
+        return Option(word, type_, None).check(value, maker.name)
+    except ConfigError as error:
+        raise EnvError(str(error)) from error
+
+
+def _read_games(games: Any, maker: Maker) -> tuple[str, ...]:
+    """The names in `games`, none if it was not given."""
+    if games is None:
+        return ()
+    if not isinstance(games, str) and isinstance(games, Iterable):
+        names = tuple(games)
+        if names and all(isinstance(name, str) for name in names):
+            return names
+    raise EnvError(f"{maker.name}: {must_be('games', 'a list of names', repr(games))}")
+
+
+def _count(games: tuple[str, ...], options: dict[str, Any]) -> int:
+    """The number of environments, which is that of the games."""
+    if options["num_envs"] not in (1, len(games)):
+        allowed = f"{len(games)}, the number of games, or left out"
+        raise EnvError(must_be("num_envs", allowed, options["num_envs"]))
+    if options["game"] != PONG:
+        raise EnvError("games names all games. Leave out game.")
+    return len(games)
+
+
+def _check_together(options: EnvOptions) -> None:
+    """Refuse games whose actions or pictures are too different for one environment."""
+    all_facts = [cartridge(game) for game in dict.fromkeys(options.all_games)]
+    sets = {f.legal_actions if options.has_all_actions else f.actions for f in all_facts}
+    if len(set(map(len, sets))) > 1:
+        raise EnvError(
+            "The games have different numbers of actions; choose full_action_space=True, and leave "
+            "out games that do not have all eighteen."
+        )
+    if options.observation != "atari" and len({facts.rows for facts in all_facts}) > 1:
+        what = "The games have pictures of different sizes"
+        raise EnvError(f"{what}; choose the observation 'atari'.")
+
+
+def _check_game(options: EnvOptions, game: str, maker: Maker) -> None:
+    """Refuse a game that cannot be played, and what belongs to Pong alone in another game."""
+    facts = cartridge(game)  # raises an EmulatorError if there is no such game
+    if facts.scoring is None:
+        reason = not_scored()[game]
+        raise EnvError(f"The points of {game} are not covered: {reason}. Choose another game.")
+    if options.img_height > facts.rows:
+        allowed = f"at most {facts.rows}, the rows of {game}"
+        raise EnvError(must_be("img_height", allowed, options.img_height))
+    try:
+        check_size(options.img_height, options.img_width, facts.rows)
+    except ConfigError as error:
+        raise EnvError(str(error)) from error
+    if options.continuous and len(facts.legal_actions) < 18:
+        raise EnvError(f"{game} has no continuous actions; leave out continuous.")
+    if facts.coin_frames:
+        _check_played_start(options, game, maker)
+    if game == PONG:
+        return
+    of_pong = {"opponent": BUILTIN, "actions": None}
+    for name, default in of_pong.items():
+        if getattr(options, name) != default:
+            raise EnvError(f"{name} is for Pong alone; leave it out for {game}.")
+    if options.observation not in ("atari", "frame"):
+        raise EnvError(
+            f"The observation {options.observation!r} is for Pong alone; "
+            f"use 'atari' or 'frame' for {game}."
+        )
+
+
+def _check_played_start(options: EnvOptions, game: str, maker: Maker) -> None:
+    """Refuse what would change the start of a game in which ALE plays frames like a step's."""
+    facts = cartridge(game)
+    if facts.start_actions and options.repeat_action_probability > 0:
+        raise EnvError(
+            f"In {game}, sticky frames would already change the menu before a game, which "
+            f"is not covered; give {maker.spell('repeat_action_probability')}=0.0."
+        )
+    limit, least = options.max_num_frames_per_episode, facts.counted_frames
+    if limit < least and options.coins_name != "ale":  # AtariVectorEnv counts from the start on
+        allowed = f"at least {least} in {game}, which plays so many frames before a game"
+        raise EnvError(must_be(maker.spell("max_num_frames_per_episode"), allowed, limit))
+
+
+def hash_rules(options: EnvOptions, opponent: bytes) -> list[bytes]:
+    """Hash for each game all that its future depends on, except its state.
+
+    That is its options, the facts about its cartridge and the opponent, which `opponent` names.
+    """
+    values = dataclasses.asdict(options) | {"coins": options.coins_name}
+    rules = {name: value for name, value in values.items() if name not in _FREE}
+    hashes = {}
+    for game in dict.fromkeys(options.all_games):
+        text = json.dumps([rules | {"game": game, "facts": facts()[game]}], sort_keys=True)
+        hashes[game] = hashlib.sha256(text.encode() + b"\0" + opponent).digest()
+    return [hashes[game] for game in options.all_games]

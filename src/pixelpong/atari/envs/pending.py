@@ -1,0 +1,100 @@
+"""What has been played and not yet been received, as one value that is never changed.
+
+A call replaces it in the assignment with which its step begins, see `atari.games.turns.Turns`.
+So an interrupt loses no results and gives none twice.
+
+With a `batch_size`, a program computes the next actions of one batch of games while the others are
+played. Results come in the order in which the actions came; ale-py returns them in any order.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.atari.envs.errors import EnvOrderError
+from pixelpong.atari.games.games import raise_faults
+from pixelpong.atari.steps.stepping import EPISODE_FRAMES, LIVES, REWARD, TOTAL_FRAMES, Results
+
+Numbers = NDArray[np.integer[Any]]  # of games
+Step = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]
+
+
+class Part(NamedTuple):
+    """The results of some games, in the arrays of all games of one step."""
+
+    games: Numbers
+    results: Results
+
+    def pick(self) -> tuple[NDArray[Any], ...]:
+        """Copy their observations, final observations if there are any, numbers and ends."""
+        observations, final, numbers, ends = self.results
+        picked = final[self.games] if len(final) else final
+        return observations[self.games], picked, numbers[:, self.games], ends[:, self.games]
+
+
+class Pending(NamedTuple):
+    """The results that wait, and the games that wait for actions."""
+
+    received: Numbers | None  # the games that the next actions are for; None: first, recv()
+    waiting: tuple[Part, ...] = ()
+    kept: Any = None  # what an environment keeps beside its games since the last reset
+
+    def add(self, results: Results, received: Numbers | None) -> Pending:
+        """These games have been given actions, and these others wait for the next ones."""
+        if self.received is None:
+            raise EnvOrderError("Results of these games wait: call recv() before the next step.")
+        return Pending(received, (*self.waiting, Part(self.received, results)), self.kept)
+
+    def take(self, count: int) -> tuple[tuple[Part, ...], Pending]:
+        """The results of the next games, this many, and what is pending without them."""
+        waiting = self.waiting
+        if len(waiting) == 1 and len(waiting[0].games) == count:  # as in most steps
+            return waiting, Pending(waiting[0].games, (), self.kept)
+        taken, rest, missing = [], [], count
+        for games, results in waiting:
+            if missing:
+                taken.append(Part(games[:missing], results))
+            if len(games) > missing:
+                rest.append(Part(games[missing:], results))
+            missing -= min(missing, len(games))
+        if missing:
+            raise EnvOrderError("No more results will come: call send() before recv().")
+        received = np.concatenate([part.games for part in taken])
+        return tuple(taken), Pending(received, tuple(rest), self.kept)
+
+
+def join(parts: tuple[Part, ...], size: int) -> Results:
+    """The results of these games alone; without a copy if they are those of all `size` games."""
+    if len(parts[0].games) == size:
+        return parts[0].results
+    observations, final, numbers, ends = zip(*(part.pick() for part in parts), strict=True)
+    return Results(
+        np.concatenate(observations),
+        np.concatenate(final),
+        np.concatenate(numbers, axis=1),
+        np.concatenate(ends, axis=1),
+    )
+
+
+def give(parts: tuple[Part, ...], size: int) -> Step:
+    """What a program receives of these games, of `size` in all.
+
+    Raises:
+        EmulatorError: one of the games met something that the console does not support.
+    """
+    observations, final, numbers, (is_over, is_cut, _) = join(parts, size)
+    raise_faults(numbers)
+    infos = {
+        "env_id": np.concatenate([part.games for part in parts]),
+        "lives": numbers[LIVES],
+        "frame_number": numbers[TOTAL_FRAMES],
+        "episode_frame_number": numbers[EPISODE_FRAMES],
+    }
+    if len(final) and (is_over | is_cut).any():
+        ended = is_over | is_cut
+        infos["final_obs"] = shown = observations.copy()
+        shown[ended] = final[ended]
+    return observations, numbers[REWARD], is_over, is_cut, infos

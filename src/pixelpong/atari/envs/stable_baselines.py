@@ -1,0 +1,156 @@
+"""Many games as a `VecEnv` of stable-baselines3, which takes no vector environment of Gymnasium.
+
+envs = pixelpong.make_sb3(8, actions="three")
+PPO("CnnPolicy", envs).learn(1_000_000)
+
+A step of all games is one call, where ``DummyVecEnv`` of `pixelpong.make_env` makes one for each.
+The infos are those of an environment in a ``Monitor``: ``episode`` holds the return and the length
+of a whole game, before reward clipping and regardless of lost lives, and the seconds since the
+environment was made. Return and length come from the games' own record. The length ``l`` counts
+steps; in ``make_atari_env("BreakoutNoFrameskip-v4")`` it counts frames, four times as many.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.atari.envs.errors import EnvAttributeError
+from pixelpong.atari.envs.maker import Maker
+from pixelpong.atari.envs.options import Observation, check_option
+from pixelpong.atari.envs.pending import Part, Step, join
+from pixelpong.atari.envs.vector import VectorEnv
+from pixelpong.atari.steps.stepping import EPISODE_RETURN, EPISODE_STEPS, IS_LOST
+from pixelpong.errors import ConfigError, unknown
+from pixelpong.machine import require
+from pixelpong.schema import Number
+
+VecEnv: Any = object
+Monitor: Any = object
+_reason: Exception | None = None  # why it cannot be imported
+try:
+    from stable_baselines3.common import monitor, vec_env
+
+    VecEnv, Monitor = vec_env.VecEnv, monitor.Monitor
+except Exception as error:  # make_sb3 says what to do; a broken PyTorch raises anything
+    _reason = error
+
+
+# stable-baselines3 keeps the observations of the last step until after the next one.
+MAKE_SB3 = Maker(
+    "make_sb3",
+    {"autoreset_mode": "SameStep", "reward_clipping": False, "batch_size": 0, "copy": True},
+)
+
+
+class _Games(VectorEnv):
+    def _collect(self, parts: tuple[Part, ...]) -> Step:
+        """The results with the episodes' returns and lengths, and which games lost a life."""
+        step = super()._collect(parts)
+        _, _, numbers, ends = join(parts, self.num_envs)
+        own = {"r": numbers[EPISODE_RETURN], "l": numbers[EPISODE_STEPS], "is_lost": ends[IS_LOST]}
+        step[-1].update(own)
+        return step
+
+
+class StableBaselinesEnv(VecEnv):
+    """The games of `pixelpong.make_vec`, with its options, for agents of stable-baselines3.
+
+    With `life_loss_info`, as in its ``AtariWrapper``, a lost life is an end for the agent while the
+    game goes on.
+
+    Raises:
+        ConfigError: stable-baselines3 is not installed, or as in `pixelpong.make_vec`.
+    """
+
+    def __init__(
+        self,
+        num_envs: Number = 1,
+        observation: Observation = "atari",
+        *,
+        reward_clipping: bool = True,
+        life_loss_info: bool = False,
+        **options: Any,
+    ) -> None:
+        require("make_sb3 needs", "stable_baselines3", extra="peers")
+        if _reason is not None:
+            what = f"make_sb3 needs stable_baselines3, which cannot be imported here: {_reason}"
+            raise ConfigError(f"{what}; repair it, or use make_vec.") from _reason
+        self._clips = check_option("reward_clipping", bool, reward_clipping, MAKE_SB3)
+        self._ends_lives = check_option("life_loss_info", bool, life_loss_info, MAKE_SB3)
+        options = MAKE_SB3.complete(options)
+        self._games = games = _Games(num_envs, observation, _maker=MAKE_SB3, **options)
+        self._start = time.time()
+        super().__init__(games.num_envs, games.single_observation_space, games.single_action_space)
+
+    def reset(self) -> NDArray[Any]:
+        """Start an episode in all games, from the seeds that `seed` set, if it was called."""
+        if any(self._options):
+            raise ConfigError("make_sb3: reset() has no options. Leave out set_options().")
+        # The seeds of the last reset are kept with the games: an interrupt may have come before
+        # `_reset_seeds`.
+        is_new = self._seeds is not self._games._pending.kept and None not in self._seeds
+        seeds = self._seeds if is_new else None
+        observations, infos = self._games._reset(seeds, None, self._seeds)
+        self.reset_infos = self._name_infos(infos)
+        self._reset_seeds()
+        return observations
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        """Keep the actions for `step_wait`."""
+        self._actions = actions
+
+    def step_wait(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], list[dict[str, Any]]]:
+        """Play a step of each game; return observations, rewards, whether each ended, infos."""
+        observations, rewards, is_over, is_cut, infos = self._games.step(self._actions)
+        is_over_or_cut, final = is_over | is_cut, infos.get("final_obs", observations)
+        is_done = is_over_or_cut | (infos["is_lost"] if self._ends_lives else False)
+        listed = self._name_infos(infos)
+        for i in np.flatnonzero(is_done).tolist():
+            ended = final[i] if is_over_or_cut[i] else observations[i]
+            is_truncated = bool(is_cut[i] and not is_over[i])
+            listed[i] |= {"terminal_observation": ended, "TimeLimit.truncated": is_truncated}
+        for i in np.flatnonzero(is_over_or_cut).tolist():
+            told = {"r": float(infos["r"][i]), "l": int(infos["l"][i])}
+            listed[i]["episode"] = told | {"t": time.time() - self._start}
+        rewards = np.clip(rewards, -1, 1) if self._clips else rewards
+        return observations, rewards.astype(np.float32), is_done, listed
+
+    def _name_infos(self, infos: dict[str, Any]) -> list[dict[str, Any]]:
+        """The infos of each game, as Atari environments have them."""
+        names = ("lives", "frame_number", "episode_frame_number")
+        values = zip(*(infos[name].tolist() for name in names), strict=True)
+        return [dict(zip(names, each, strict=True)) for each in values]
+
+    def close(self) -> None:
+        """End the threads."""
+        self._games.close()
+
+    def get_images(self) -> list[NDArray[np.uint8]]:
+        """The newest frames, if ``render_mode`` is ``"rgb_array"``."""
+        return list(self._games.render() or ())
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        """An attribute of the environment of all games, once for each of `indices`."""
+        if not hasattr(self._games, attr_name):
+            advice = "see dir(pixelpong.make_vec)"
+            raise EnvAttributeError(f"make_sb3: {unknown('attribute', attr_name, advice)}")
+        return [getattr(self._games, attr_name) for _ in self._get_indices(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        """Refused: the games share their attributes."""
+        raise ConfigError(f"The games cannot set {attr_name} one by one; give options to make_sb3.")
+
+    def env_method(self, method_name: str, *_: Any, indices: Any = None, **__: Any) -> list[Any]:
+        """Refused: the games share their methods."""
+        raise ConfigError(f"The games cannot call {method_name} one by one; use make_vec for that.")
+
+    def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
+        """Whether the infos are those of this wrapper, which is true of `Monitor`."""
+        return [issubclass(wrapper_class, Monitor) for _ in self._get_indices(indices)]
+
+
+make_sb3 = StableBaselinesEnv

@@ -1,0 +1,399 @@
+"""Many Atari games as one environment; a step of all games is one compiled call per thread.
+
+A game is a row in a few arrays, so a state is a copy of them. Ctrl-C may come at any moment. Before
+its step begins, a call changes only data that is recomputed from the state. A step begins with one
+assignment, which replaces `Pending` as well; then it is played to its end, if necessary by the next
+call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from pixelpong.atari.envs.actions import ActionReader
+from pixelpong.atari.envs.coins import BLOCK, Coins
+from pixelpong.atari.envs.errors import EnvError, EnvOrderError, EnvValueError
+from pixelpong.atari.envs.inputs import read_mask, read_seeds, split_seed
+from pixelpong.atari.envs.maker import MAKE_VEC
+from pixelpong.atari.envs.making import (
+    AUTORESETS,
+    make_action_space,
+    make_observation_space,
+    make_rules,
+    make_view,
+    paint,
+)
+from pixelpong.atari.envs.options import (
+    Actions,
+    Autoreset,
+    CoinsName,
+    Height,
+    Noops,
+    Observation,
+    Stack,
+    Threads,
+    Width,
+    check_options,
+    hash_rules,
+)
+from pixelpong.atari.envs.pending import Part, Pending, Step, give
+from pixelpong.atari.games.games import Games
+from pixelpong.atari.games.memory import State
+from pixelpong.atari.games.rules import PONG
+from pixelpong.atari.games.turns import Workers
+from pixelpong.atari.steps.stepping import LEAVE, RESET, SKIP, Results
+from pixelpong.config.protocols import FrameLimit, FrameSkip
+from pixelpong.envs.opponents import Opponents
+from pixelpong.items import BUILTIN
+from pixelpong.machine import count_cores
+from pixelpong.schema import Count, Number, Share
+
+
+class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
+    """Many Atari games, as a replacement for ale-py's ``AtariVectorEnv``.
+
+    The options have the same names and defaults; the same seed and actions give the same bytes.
+
+    Args:
+        num_envs: number of games.
+        observation: ``"atari"``, [4, 84, 84] uint8, the last four pictures, each the maximum of two
+            grey frames, reduced in size; or ``"frame"``, and for Pong alone ``"pixels"`` or
+            ``"field"``, as in `pixelpong.make_env`.
+        game: the cartridge, by ale-py's name, such as ``"ms_pacman"``.
+        games: instead of `num_envs` and `game`, the game of each environment.
+        actions, opponent: for Pong alone, as in `pixelpong.make_env`. With the opponent ``"self"``,
+            actions [N, 2] play the right and the left side.
+        coins: what decides which frames are sticky. ``"ale"``: ale-py's generator, the default.
+            ``"ale_env"``: as in ale-py's single environments, such as ``ALE/Pong-v5``, which make
+            something else of a seed. ``"pixelpong"``: the generators of `pixelpong.evaluate`; the
+            default with an opponent or `max_frameskip`, which `AtariVectorEnv` does not have.
+        num_threads: number of threads; 0 or None: one per core. It does not affect the results.
+        thread_affinity_offset: the core of the first thread, which is the caller's and stays free;
+            the others stay on the cores after it, from the last core on those from the first on.
+            −1: all are free.
+        batch_size: number of games whose results `recv` returns; 0: all of them.
+        copy: False reuses one array, so each step overwrites the observations of the last one.
+        render_mode: ``"rgb_array"`` for `render`, or None.
+        autoreset_mode: ``"NextStep"``, ``"SameStep"`` or ``"Disabled"``, as in Gymnasium.
+        frameskip, max_frameskip: frames per step, drawn from this range if both are given.
+        repeat_action_probability: the probability that a frame keeps the held action.
+        max_num_frames_per_episode: frames after which an episode is cut off. Some games play frames
+            before their start. With the coins ``"ale"`` they do not count, otherwise they do, as in
+            ale-py's vector and single environments.
+        noop_max: an episode starts with fewer than this many frames without a press, which do not
+            count. If a game ends in them, they continue in another one.
+        use_fire_reset: press the button in the first frame of an episode, if the game uses it.
+        episodic_life: a lost life ends the episode, and the next one starts with a new game.
+        life_loss_info: a lost life is reported as an end, but the game goes on.
+        reward_clipping: limit rewards to −1, 0 and 1.
+        full_action_space: use all actions of the console.
+        continuous: actions [N, 3] float32: radius, angle and button. A radius or a button beyond
+            `continuous_action_threshold` counts; a paddle turns in proportion to the radius.
+        img_height, img_width, grayscale, stack_num, maxpool: only for ``"atari"``.
+
+    Raises:
+        ConfigError: an option is unknown, its value out of range, or it would change nothing.
+        EmulatorError: there is no such game, it is not covered, or its ROM is not installed.
+
+    >>> envs = VectorEnv(3, num_threads=1)
+    >>> observations, infos = envs.reset(seed=0)
+    >>> observations, rewards, terminated, truncated, infos = envs.step(np.array([0, 2, 3]))
+    >>> observations.shape, rewards.tolist()
+    ((3, 4, 84, 84), [0, 0, 0])
+    """
+
+    def __init__(  # noqa: PLR0913 - most are AtariVectorEnv's
+        self,
+        num_envs: Number = 1,
+        observation: Observation = "atari",
+        *,
+        game: str = PONG,
+        games: Sequence[str] | None = None,
+        actions: Actions | None = None,
+        opponent: str = BUILTIN,
+        coins: CoinsName | None = None,
+        num_threads: Threads = None,
+        thread_affinity_offset: int = -1,
+        batch_size: Count = 0,
+        copy: bool = True,
+        render_mode: Literal["rgb_array"] | None = None,
+        autoreset_mode: Autoreset | AutoresetMode = "NextStep",
+        frameskip: FrameSkip = 4,
+        max_frameskip: FrameSkip | None = None,
+        repeat_action_probability: Share = 0.0,
+        max_num_frames_per_episode: FrameLimit = 108_000,
+        noop_max: Noops = 30,
+        use_fire_reset: bool = True,
+        episodic_life: bool = False,
+        life_loss_info: bool = False,
+        reward_clipping: bool = True,
+        full_action_space: bool = False,
+        continuous: bool = False,
+        continuous_action_threshold: Share = 0.5,
+        img_height: Height = 84,
+        img_width: Width = 84,
+        grayscale: bool = True,
+        stack_num: Stack = 4,
+        maxpool: bool = True,
+        **unknown_options: Any,
+    ) -> None:
+        given = {k: v for k, v in locals().items() if k not in ("self", "unknown_options")}
+        maker = unknown_options.pop("_maker", MAKE_VEC)  # the called function, for messages
+        for name in unknown_options:
+            raise maker.unknown_option(name, given)
+        self._options = options = check_options(given, maker)
+        self.num_envs, self.observation = options.num_envs, options.observation
+        self.game = None if options.games else options.game
+        self.game_names = options.all_games
+        self.autoreset_mode = AutoresetMode(options.autoreset_mode)
+        self.render_mode = options.render_mode
+        self.metadata = {"render_modes": ["rgb_array"], "render_fps": 60 / options.most_frames}
+        self.metadata["autoreset_mode"] = self.autoreset_mode
+        self._opponents = Opponents(options.opponent, options.num_envs)
+        self._actions = ActionReader(options)
+        self._view = make_view(options)
+        self._make_spaces()
+        self._make_games()
+
+    def _make_spaces(self) -> None:
+        options = self._options
+        self.single_observation_space = make_observation_space(options, self._view.rows)
+        self.single_action_space = make_action_space(options, self._actions.count)
+        self.batch_size = size = options.batch_size or options.num_envs
+        self.observation_space = batch_space(self.single_observation_space, size)
+        self.action_space = batch_space(self.single_action_space, size)
+
+    def _make_games(self) -> None:
+        """Make the games and the arrays of their next orders."""
+        options, size, mode = self._options, self.num_envs, self.autoreset_mode
+        tables = np.broadcast_to(self._actions.tables, (size, self._actions.count))
+        self._games = games = Games(
+            size,
+            [make_rules(options, *it) for it in zip(options.all_games, tables, strict=True)],
+            self._view,
+            workers=Workers(options.num_threads or count_cores(), options.thread_affinity_offset),
+            num_uniforms=BLOCK if options.coins_name == "pixelpong" else 1,
+            autoresets=AUTORESETS[mode],
+            rules_hashes=hash_rules(options, self._opponents.fingerprint.encode()),
+            has_opponents=bool(self._opponents),
+        )
+        self.games, self._orders, self._turns = games.rows, games.orders, games.turns
+        self._moves = self._orders.moves
+        self._opponents.sit_down(games)
+        sticky = options.repeat_action_probability > 0
+        needs_coins = sticky or options.max_frameskip is not None or self._opponents
+        is_ours = options.coins_name == "pixelpong"
+        self._coins = Coins(games) if needs_coins and is_ours else None
+        self._all = np.arange(size, dtype=np.int32)
+        self._has_batches = self.batch_size < size
+        self._observations = self._empty(size)
+        # The last observations of episodes whose next one started in the same step.
+        self._final = self._empty(size if mode == AutoresetMode.SAME_STEP else 0)
+
+    def reset(
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[Any], dict[str, Any]]:
+        """Start an episode in all games, or in those marked by ``options["reset_mask"]``, [N] bool.
+
+        `seed` is one number, from which the games' seeds are consecutive, or one number for each
+        game that is reset. A seed starts its first episode; without one, the next episode starts.
+        Results that were not received are forgotten; if there are any, all games must be reset.
+        """
+        return self._reset(seed, options)
+
+    def _reset(self, seed: Any, options: Any, *kept: Any) -> tuple[NDArray[Any], dict[str, Any]]:
+        """Start episodes; the environment keeps what is given from then on."""
+        with self._turns.lock:
+            self._turns.settle()
+            mask = read_mask(options, self.num_envs, is_first=not self._is_seeded)
+            if self._has_batches and not mask.all():
+                raise EnvValueError("With batch_size < num_envs, reset() starts all games.")
+            if self._pending.waiting and not mask.all():
+                raise EnvOrderError("Results wait: call recv() before you reset some of the games.")
+            which = np.flatnonzero(mask)
+            if seed is None and not self._is_seeded:
+                seed = int(np.random.SeedSequence().generate_state(1)[0] >> 1)
+            self._orders.seeds[which] = -1 if seed is None else self._read_seeds(seed, len(which))
+            self._moves[:, 0] = np.where(mask, RESET, LEAVE)
+            begun = Pending(self._all, kept=kept[0] if kept else self._pending.kept)
+            results = self._make_results(begun)
+            parts, rest = begun.add(results, None).take(self.batch_size)
+            self._begin(results, rest)
+            step = self._collect(parts)
+            return step[0], step[-1]
+
+    def step(self, actions: NDArray[Any]) -> Step:
+        """Play a step of each game with an action, [N] indices; with ``opponent="self"`` [N, 2].
+
+        Returns the observations, the rewards [N] int32, whether each episode is over and whether
+        the frame limit cut it off, [N] bool each, and infos. With a `batch_size` of B, the actions
+        are for the games that were received last, and results come for the next ones, [B] each.
+        As in ale-py, results of an earlier `send` come first.
+        """
+        with self._turns.lock:
+            results, pending = self._order(actions)
+            parts, rest = pending.take(self.batch_size)
+            # If earlier results come first, nobody has to wait for this step.
+            self._begin(results, rest, is_sent=parts[-1].results is not results)
+            return self._collect(parts)
+
+    def send(self, actions: NDArray[Any]) -> None:
+        """Begin a step, as `step` plays it, in other threads; `recv` returns its results.
+
+        Without a `batch_size`, further steps may be sent before; `recv` returns one after another.
+        """
+        with self._turns.lock:
+            self._begin(*self._order(actions), is_sent=True)
+
+    def recv(self) -> Step:
+        """The results of what was sent; with a `batch_size`, of the games that come next."""
+        with self._turns.lock:
+            pending = self._pending
+            if self._has_batches and pending.received is not None:
+                raise EnvOrderError("The games that were received wait: call send() before recv().")
+            parts, rest = pending.take(self.batch_size)
+            if parts[-1].results is pending.waiting[-1].results:  # which may not be there yet
+                self._turns.settle()
+            self._turns.note(rest)
+            return self._collect(parts)
+
+    def xla(self) -> Any:
+        """Refuse; ale-py's environment has functions for JAX here."""
+        raise EnvError("There are no functions for JAX: use step(), or send() and recv().")
+
+    def render(self) -> tuple[NDArray[np.uint8], ...] | None:
+        """The newest frames, [rows, 160, 3] uint8 each, if ``render_mode`` is ``"rgb_array"``.
+
+        A game has 210 rows; a European one has 250. Of several games, all frames have the most rows
+        of any game. Those below a game's own are black.
+        """
+        with self._turns.lock:
+            self._turns.settle()
+            if not self.render_mode:
+                return None
+            return tuple(map(paint, self._options.all_games, self._games.frames))
+
+    def clone_state(self) -> State:
+        """The state on which the future of all games depends, for `restore_state`.
+
+        Raises:
+            EnvOrderError: the environment has a `batch_size`; some results may not be received.
+        """
+        with self._turns.lock:
+            self._refuse_batches()
+            self._turns.settle()
+            return self._games.clone()
+
+    def restore_state(self, state: State) -> None:
+        """Continue from a state of these games, or of the same number with the same options.
+
+        Results that were not received are forgotten.
+
+        Raises:
+            ConfigError: the state does not fit these games; nothing has changed.
+        """
+        with self._turns.lock:
+            self._refuse_batches()
+            self._turns.settle()
+            self._games.restore(state, Pending(self._all, kept=self._pending.kept))
+
+    def _observe(self) -> NDArray[Any]:
+        """The newest observations again, [N, …]."""
+        with self._turns.lock:
+            self._turns.settle()
+            self._moves[:, 0] = LEAVE
+            results = self._make_results(self._pending)
+            self._begin(results, self._pending)
+            return self._collect((Part(self._all, results),))[0]
+
+    def close_extras(self, **_: Any) -> None:
+        """End the threads."""
+        with self._turns.lock:
+            self._turns.close()
+
+    def _refuse_batches(self) -> None:
+        if self._has_batches:
+            raise EnvOrderError("With batch_size < num_envs there are no states; leave it out.")
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        with self._turns.lock:
+            return self._options, self.clone_state(), self._pending.kept
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        options, memory, kept = state
+        self.__init__(**vars(options) | {"games": options.games or None})  # type: ignore[misc]
+        self._games.restore(memory, Pending(self._all, kept=kept))
+
+    def _read_seeds(self, seed: Any, count: int) -> list[int]:
+        seeds = read_seeds(seed, count)
+        is_single = self._options.coins == "ale_env"
+        return [split_seed(each)[1] for each in seeds] if is_single else seeds
+
+    # --- a step ---
+
+    @property
+    def _is_seeded(self) -> bool:
+        return bool(self.games["episode"][0] >= 0)
+
+    @property
+    def _pending(self) -> Pending:
+        return self._turns.noted or Pending(self._all)
+
+    def _keep(self, kept: Any) -> None:
+        """Keep something else beside the games."""
+        with self._turns.lock:
+            self._turns.note(self._pending._replace(kept=kept))
+
+    def _order(self, actions: NDArray[Any]) -> tuple[Results, Pending]:
+        """Write the orders for a step; return where its results go, and what is then pending."""
+        self._turns.settle()
+        pending = self._pending
+        results = self._make_results(pending)
+        begun = pending.add(results, None if self._has_batches else self._all)
+        if not self._is_seeded:
+            raise EnvOrderError("No episode is in progress: call reset() before step().")
+        moves = self._actions.read(actions, self.action_space.shape, begun.waiting[-1].games)
+        if self.autoreset_mode == AutoresetMode.DISABLED and not self.games["is_on"].all():
+            raise EnvOrderError("An episode has ended: call reset() before step().")
+        if self._coins:
+            self._coins.draw()
+        if self._has_batches:
+            self._moves[:, 0] = SKIP
+            self._moves[begun.waiting[-1].games, : moves.ndim] = moves.reshape(len(moves), -1)
+        elif moves.ndim == 1:
+            self._moves[:, 0] = moves
+        else:
+            self._moves[:] = moves
+        if self._opponents:
+            self._opponents.decide(self._games, self.games["is_on"] != 0)
+        self._orders.seeds[:] = -1
+        return results, begun
+
+    def _make_results(self, pending: Pending) -> Results:
+        """Make the arrays for a step; those of results that wait are not used again."""
+        if self._options.copy or pending.waiting:
+            self._observations = self._empty(self.num_envs)
+        if pending.waiting:
+            self._final = self._empty(len(self._final))
+        return self._games.make_results(self._observations, self._final)
+
+    def _begin(self, results: Results, pending: Pending, *, is_sent: bool = False) -> None:
+        """Carry out the orders, or begin to."""
+        if self.closed:
+            raise EnvOrderError("The environment is closed; make a new one.")
+        self._games.begin(results, pending, is_sent=is_sent)
+
+    def _collect(self, parts: tuple[Part, ...]) -> Step:
+        """The results of these games, for the program."""
+        return give(parts, self.num_envs)
+
+    def _empty(self, size: int) -> NDArray[Any]:
+        space = self.single_observation_space
+        return np.empty((size, *(space.shape or ())), space.dtype)

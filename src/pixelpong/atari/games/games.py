@@ -1,0 +1,191 @@
+"""Games in progress: N rows of one record, and the threads that play them.
+
+The caller writes the orders for the next step into `Games.orders`. The bits of a game depend
+neither on the number of games nor on the number of threads.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.atari.games.memory import Memory, State
+from pixelpong.atari.games.parts import make_parts
+from pixelpong.atari.games.pictures import View
+from pixelpong.atari.games.rules import Rules, load_any
+from pixelpong.atari.games.turns import ONE_THREAD, Turns, Workers
+from pixelpong.atari.machine.compiled import not_covered
+from pixelpong.atari.machine.record import WIDTH
+from pixelpong.atari.steps import stepping
+from pixelpong.atari.steps.compiling import Entry
+from pixelpong.atari.steps.stepping import (
+    FAULT,
+    NEVER,
+    STEPS,
+    Orders,
+    Part,
+    Results,
+)
+from pixelpong.pong.field import FIELD_SIZE
+
+
+class Games:
+    """N games that compiled code starts and plays step by step.
+
+    Attributes:
+        rows: [N] `GAME`.
+        states: [N, ·] uint8, the states of their consoles.
+        chances: [N] `CHANCE`.
+        frames: [N, rows, 160], palette indices of the newest frames if they are kept, else [0, …].
+        orders: the `Orders` for the next step.
+        turns: makes calls from several threads take turns; each call has its full effect or none.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        rules: Rules | Sequence[Rules],
+        view: View,
+        *,
+        workers: Workers = ONE_THREAD,
+        num_uniforms: int = 1,
+        autoresets: int = NEVER,
+        rules_hashes: Sequence[bytes] = (),
+        has_opponents: bool = False,
+    ) -> None:
+        """Make games without starting an episode.
+
+        Args:
+            size: N.
+            rules: the rules of all games; or of each, which differ only in what follows from the
+                cartridge.
+            view: the observation of all games, with the most rows of any of their pictures.
+            workers: the threads that play, at most one per game.
+            num_uniforms: number of steps per game for which `orders` can hold random numbers.
+            autoresets: when the next episode starts after one has ended: `NEVER` without a
+                RESET, `NEXT_STEP` or `SAME_STEP`.
+            rules_hashes: of each game, a hash of everything, besides its state, on which its future
+                depends; 32 bytes. Without them, all games have the same.
+            has_opponents: whether networks, which have a memory, play the left side.
+        """
+        each = (rules,) * size if isinstance(rules, Rules) else tuple(rules)
+        # Kept, because their code must stay in memory.
+        self._cartridges = [load_any(name) for name in dict.fromkeys(it.game for it in each)]
+        common = each[0]
+        self._memory = memory = Memory(
+            size,
+            max(game.cartridge.kept_size for game in self._cartridges),
+            view,
+            common.max_frames,
+            rules_hashes or [bytes(32)] * size,
+            has_opponents=has_opponents,
+        )
+        self.rows, self.states, self.chances = memory.games, memory.states, memory.chances
+        self.frames, self.streams = memory.frames, memory.streams
+        self.remembered = memory.streams.copy()  # `streams` after the next step
+        width = 2 + common.frame_skips[1]
+        self.orders = Orders(
+            moves=np.zeros((size, 2), np.int64),
+            seeds=np.zeros(size, np.int64),
+            uniforms=np.zeros((size, num_uniforms, common.num_sides * width)),
+            remembered=_as_bytes(self.remembered),
+        )
+        self._games = stepping.Games(
+            memory.games, memory.chances, memory.states, _as_bytes(memory.streams), memory.frames
+        )
+        count = min(workers.num_threads, size)
+        self._parts = make_parts(memory, each, view, count, autoresets=autoresets)
+        # One for each part, so that nothing depends on the types of another part's arrays.
+        self._steps = [[Entry(STEPS[view.observation]) for _ in share] for share in self._parts]
+        num_parts = sum(map(len, self._parts))
+        self.turns = Turns(workers._replace(num_threads=count), memory, num_parts)
+        field = FIELD_SIZE, FIELD_SIZE
+        self._shape = {  # in kernels
+            "atari": memory.stacks.shape[1:], "frame": (view.rows, 3 * WIDTH),
+            "field": field, "pixels": field, "nothing": field,
+        }[view.observation]  # fmt: skip
+
+    def play(self, observations: NDArray[Any], final_observations: NDArray[Any]) -> Results:
+        """Carry out the orders. Write the observations and, for ended episodes, the final ones.
+
+        Args:
+            observations: [N, …]; changed.
+            final_observations: [N, …] if the next episode starts in the step in which one ends,
+                else [0, …]; changed.
+
+        Raises:
+            EmulatorError: the cartridge needs something that the console does not support.
+        """
+        results = self.make_results(observations, final_observations)
+        self.begin(results)
+        raise_faults(results.numbers)
+        return results
+
+    def make_results(self, observations: NDArray[Any], final: NDArray[Any]) -> Results:
+        """Results of the next step that go into these arrays, see `play`."""
+        size = len(self.rows)
+        return Results(
+            observations,
+            final,
+            numbers=np.empty((7, size), np.int32),
+            ends=np.empty((3, size), np.bool_),
+        )
+
+    def begin(self, results: Results, noted: Any = None, *, is_sent: bool = False) -> None:
+        """Carry out the orders, or let other threads begin to if they are sent; see `Turns`."""
+        shaped = Results(
+            results.observations.reshape(-1, *self._shape),
+            results.final_observations.reshape(-1, *self._shape),
+            results.numbers,
+            results.ends,
+        )
+        # Not a method: a waiting thread holds a reference to its last round, and these games must
+        # remain collectable.
+        play = functools.partial(
+            _play_share, self._steps, self._games, self.orders, self._parts, shaped
+        )
+        self.turns.begin(play, noted, is_sent=is_sent)
+
+    def clone(self) -> State:
+        """The state on which the future of all games depends: copies of some arrays [N, …]."""
+        return tuple(array.copy() for array in self._memory.arrays())
+
+    def restore(self, state: Any, noted: Any = None) -> None:
+        """Continue from a state of these games, or of the same number of games with the same rules.
+
+        Raises:
+            ConfigError: the state does not fit these games; nothing has changed.
+        """
+        self.turns.restore(self._memory.read(state), noted)
+
+
+def raise_faults(numbers: NDArray[np.int32]) -> None:
+    """Raise an error if a game met something that the console does not support.
+
+    `numbers` are those of `Results`, of all games or of some.
+    """
+    if np.count_nonzero(numbers[FAULT]):
+        raise not_covered(int(numbers[FAULT].max()))
+
+
+def _as_bytes(records: NDArray[np.void]) -> NDArray[np.uint8]:
+    """The bytes, [N, ·], of N records."""
+    return records.view(np.uint8).reshape(len(records), records.itemsize)
+
+
+def _play_share(
+    steps: list[list[Entry]],
+    games: stepping.Games,
+    orders: Orders,
+    parts: list[list[Part]],
+    results: Results,
+    done: NDArray[np.bool_],
+    share: int,
+) -> None:
+    """Play a thread's share of the games, one cartridge after the other."""
+    for step, part in zip(steps[share], parts[share], strict=True):
+        step(games, orders, part, results, done)

@@ -1,0 +1,133 @@
+"""The memory of many games, and its states, which are checked completely before they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.atari.games.pictures import View
+from pixelpong.atari.machine.record import WIDTH
+from pixelpong.atari.steps.records import CHANCE, GAME, are_chances
+from pixelpong.errors import ConfigError, must_be, number_of
+from pixelpong.kernels.records import STREAM, are_streams
+from pixelpong.pong.field import FIELD_SIZE
+from pixelpong.pong.preprocess import are_fields
+
+State = tuple[NDArray[Any], ...]  # copies of the arrays of a `Memory`
+
+_MOST = 2**31 - 1  # the largest value of any count
+_START = 512  # more frames than the start of any game plays
+# The smallest and largest value of each field of `GAME` that compiled code or generators use in
+# computations. The limits of `num_frames` and `newest` depend on the options.
+_BOUNDS = {
+    "seed": (0, 2**63 - 1), "episode": (-1, _MOST), "steps": (0, _MOST), "is_on": (0, 1),
+    "held": (0, 17), "episode_frames": (0, _MOST), "total_frames": (0, 2**63 - 1 - _MOST),
+    "points": (0, _MOST), "may_end": (0, 1), "is_over": (0, 1), "is_cut": (0, 1),
+}  # fmt: skip
+
+
+def read_array(name: str, value: Any, error: type[ConfigError] = ConfigError) -> NDArray[Any]:
+    """What a program gives as an array, whatever it is; an `error` if it is none."""
+    try:
+        return np.asarray(value)
+    except Exception as reason:  # also what an object's own conversion raises
+        raise error(must_be(name, "an array", f"{type(value).__name__}: {reason}")) from reason
+
+
+class Memory:
+    """Everything on which the future of N games depends, in arrays with one row per game.
+
+    The first array, [N, 32] uint8, holds a hash of each game's rules, so that no game continues
+    under the rules of another one.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        state_size: int,
+        view: View,
+        max_frames: int,
+        rules: Sequence[bytes],
+        *,
+        has_opponents: bool,
+    ) -> None:
+        """Make it for `size` games of at most `max_frames` frames.
+
+        A console's state has `state_size` bytes; `rules` are hashes of 32 bytes.
+        """
+        self.rules = np.frombuffer(bytearray().join(rules), np.uint8).reshape(size, -1)
+        self.games = np.zeros(size, GAME)
+        self.games["episode"] = -1
+        self.chances = np.zeros(size, CHANCE)
+        self.states = np.zeros((size, state_size), np.uint8)
+        self.streams = np.zeros(size if has_opponents else 0, STREAM)
+        self.fields = np.zeros((size, 2, FIELD_SIZE, 2), np.uint64)
+        self.frames = np.zeros((size if view.keeps_frames else 0, view.rows, WIDTH), np.uint8)
+        num_stacks = size if view.observation == "atari" else 0
+        pixels, channels = view.height * view.width * view.channels, view.channels
+        self.stacks = np.zeros((num_stacks, view.stack, pixels), np.uint8)
+        self.kept = np.zeros((num_stacks, channels, view.rows, WIDTH), np.uint8)
+        self._max_frames, self._num_newest = max_frames, view.stack if num_stacks else 2
+
+    def arrays(self) -> State:
+        """The arrays themselves."""
+        shown = self.fields, self.frames, self.stacks, self.kept
+        return self.rules, self.games, self.chances, self.states, self.streams, *shown
+
+    def read(self, state: Any) -> State:
+        """Copy a state; raise a `ConfigError` if these games cannot continue from it."""
+        ours = self.arrays()
+        if not isinstance(state, (tuple, list)) or len(state) != len(ours):
+            found = f"a {type(state).__name__}"
+            raise ConfigError(must_be("the state", "one from clone_state()", found))
+        theirs = tuple(read_array("the state", each).copy() for each in state)
+        if any(a.dtype != b.dtype or a.ndim != b.ndim for a, b in zip(ours, theirs, strict=True)):
+            raise ConfigError("The state does not come from this version's clone_state().")
+        size, rules = len(self.rules), theirs[0]
+        known = {each.tobytes() for each in self.rules}
+        if any(each.tobytes() not in known for each in rules):
+            advice = "make both environments with the same options and the same opponent"
+            raise ConfigError(f"The state belongs to games with other options; {advice}.")
+        if len(rules) != size:
+            advice = "repeat or select rows of each array"
+            games = number_of(len(rules), "game")
+            raise ConfigError(f"The state has {games}, not {size}; {advice}.")
+        for i in np.flatnonzero((rules != self.rules).any(axis=1)):
+            raise ConfigError(f"Row {i} of the state belongs to another game; give each its own.")
+        never = theirs[1]["episode"] < 0
+        if never.any() and not never.all():
+            which = np.flatnonzero(never)[0]
+            raise ConfigError(f"Game {which} of the state was never reset; reset it before.")
+        if any(a.shape != b.shape for a, b in zip(ours, theirs, strict=True)) or not (
+            self._is_sound(theirs)
+        ):
+            raise ConfigError("The state is damaged: no game can be in it.")
+        return theirs
+
+    def _is_sound(self, state: State) -> bool:
+        """Whether all numbers of a state with the right shapes are possible in a game.
+
+        A console may be in any state: see `NativeConsole.set_state`.
+        """
+        _, games, chances, _, streams, fields, *_ = state
+        most_frames = self._max_frames + _START  # a start may be beyond the limit
+        of_rules = {"num_frames": (0, most_frames), "newest": (0, self._num_newest - 1)}
+        are_games = all(
+            (least <= games[name]).all() and (games[name] <= most).all()
+            for name, (least, most) in (_BOUNDS | of_rules).items()
+        )
+        are_sound = are_games and are_chances(chances)
+        return are_sound and are_streams(streams) and are_fields(fields)
+
+    def write(self, state: State) -> None:
+        """Continue from a state that `read` has returned."""
+        for ours, theirs in zip(self.arrays(), state, strict=True):
+            ours[...] = theirs
+
+    def forget(self) -> None:
+        """Return to the initial state, with no episode in progress and no seed."""
+        self.games["is_on"] = 0
+        self.games["episode"] = -1

@@ -1,0 +1,204 @@
+"""What the machine must know of a cartridge: facts as data, and hints as text.
+
+None of a cartridge's own code is here; that is in its ROM, on the user's machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.atari.machine.banks import LINE, NONE, QUARTERS, WHOLE
+from pixelpong.atari.machine.disassembly import BankedRom, Spot, read_vector
+from pixelpong.atari.machine.playing import JOYSTICK, PADDLE, RIGHT_JOYSTICK
+from pixelpong.atari.machine.record import (
+    KEPT_SIZE,
+    MACHINE,
+    MAX_LINES,
+    NO_PADDLE,
+    PADDLE_HIGHEST,
+    PADDLE_LOWEST,
+    ROWS,
+    STATE_SIZE,
+    TOP,
+    make_machine,
+)
+from pixelpong.atari.machine.resetting import NO_SWITCH, RESET, RESET_FRAMES, SELECT
+from pixelpong.atari.machine.scoring import Scoring
+
+_SCHEMES = {"2K": NONE, "4K": NONE, "F8": WHOLE, "F6": WHOLE, "E0": QUARTERS, "FE": LINE}
+# The parts of the ROM that a cartridge shows when it is switched on, in kB.
+_FIRST_BANKS = {"F8": (4, 5, 6, 7), "F6": (0, 1, 2, 3), "E0": (4, 5, 6, 7)}
+
+
+SWITCH_ACTIONS = {40: RESET, 41: SELECT}  # start actions that hold a switch
+
+
+@dataclass(frozen=True)
+class Controls:
+    """What is plugged into the console: the constants of `atari.machine.playing.press`."""
+
+    kind: int = JOYSTICK
+    turned: int = 0  # the paddle that the player turns
+    others: int = NO_PADDLE  # resistance in ohm of the paddles in the second port
+
+
+CONTROLS = {
+    "joystick": Controls(),
+    "joystick on the right": Controls(RIGHT_JOYSTICK),
+    "paddles": Controls(PADDLE, others=0),
+    "paddles swapped": Controls(PADDLE, turned=1, others=0),
+    "paddles and joystick": Controls(PADDLE),
+}
+
+
+@dataclass(frozen=True)
+class Select:
+    """How a game on the cartridge is chosen: SELECT is pressed until memory has these values."""
+
+    frames: int  # of each press
+    until: Mapping[int, int]  # by address, from 0 on
+    first: int = 0  # frames of a press before the others
+
+
+@dataclass(frozen=True)
+class Cartridge:
+    """The facts about a cartridge."""
+
+    name: str
+    sha256: str  # of its ROM
+    scheme: str  # of its banks: 2K, 4K, F8, F6, E0 or FE; with 128 bytes of memory F8SC or F6SC
+    top: int = TOP  # the line of the first row of its picture
+    rows: int = ROWS
+    max_lines: int = MAX_LINES
+    palette: str = "NTSC"  # or PAL
+    has_combs: bool = True  # whether HMOVE blanks pixels
+    controls: str = "joystick"  # one of CONTROLS
+    highest_ohm: int = PADDLE_HIGHEST
+    actions: tuple[int, ...] = tuple(range(18))  # those that do something in the game
+    legal_actions: tuple[int, ...] = tuple(range(18))
+    # The bytes by which its `press` knows ALE's eighteen actions; they differ if it has its own.
+    codes: tuple[int, ...] = tuple(range(18))
+    scoring: Scoring | None = None  # None if the points of the game are not known
+    # How a game starts, see `atari.machine.starting`.
+    reset_frames: int = 12  # for which RESET is held
+    select: Select | None = None
+    wait_frames: int = 0  # in which nothing is pressed, before the last RESET
+    # An action, or a switch (`SWITCH_ACTIONS`), and for how many frames.
+    start_actions: tuple[tuple[int, int], ...] = ()
+    coin_frames: int = 0  # frames of a start in which ALE draws whether an action sticks
+    # What a start depends on: "constant", nothing; "timer", the number that the timer starts with;
+    # "memory", also on what the memory held before.
+    start: str = "constant"
+    # For a cartridge that is compiled as one module, with typed functions of its own: places of
+    # code that is reached by jumps through memory; modules whose functions replace the machine's;
+    # code by place in the ROM that is added in front of an instruction; constants; the record.
+    entries: tuple[int, ...] = ()
+    modules: tuple[ModuleType, ...] = ()
+    hints: Mapping[int, str] = field(default_factory=dict)
+    constants: Mapping[str, int] = field(default_factory=dict)
+    record: np.dtype[Any] = MACHINE
+
+    @property
+    def has_past(self) -> bool:
+        """Whether its pictures show parts of older frames, see `atari.machine.past`."""
+        return not self.modules
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether the cartridge has 128 bytes of memory of its own."""
+        return self.scheme.endswith("SC")
+
+    @property
+    def kept_size(self) -> int:
+        """The bytes at the start of its record that the future depends on: a snapshot."""
+        return KEPT_SIZE if self.has_past else STATE_SIZE
+
+    @property
+    def counted_frames(self) -> int:
+        """The frames of a start that ALE counts, except those in which a game is chosen."""
+        pressed = (SWITCH_ACTIONS.get(action) for action, _ in self.start_actions)
+        return self.coin_frames + sum(switches == SELECT for switches in pressed)
+
+    def banked(self, content: bytes) -> BankedRom:
+        """Its ROM with its banks."""
+        return BankedRom(content, _SCHEMES[self.scheme[:2]], self.has_memory)
+
+    def spots(self, rom: BankedRom) -> list[Spot]:
+        """Where the code begins: at a reset, an interrupt, and behind jumps through memory."""
+        size = len(rom.content)
+        vectors = [read_vector(rom.content, size - k) for k in (4, 2)]
+        places = [0xF000 | place for place in self.entries]
+        return [(address % size, address) for address in (*vectors, *places)]
+
+    def all_constants(self, rom: BankedRom) -> dict[str, Any]:
+        """The constants of the machine's modules that this cartridge gives."""
+        controls = CONTROLS[self.controls]
+        return {
+            "SCHEME": rom.scheme,
+            "ROM_SIZE": len(rom.content),
+            "HOTSPOT": rom.hotspot,
+            "HAS_RAM": int(rom.has_ram),
+            "TOP": self.top,
+            "ROWS": self.rows,
+            "MAX_LINES": self.max_lines,
+            "HAS_COMBS": int(self.has_combs),
+            "HAS_PAST": int(self.has_past),
+            "KEPT_SIZE": self.kept_size,
+            "CONTROLS": controls.kind,
+            "TURNED": controls.turned,
+            "HIGHEST_OHM": self.highest_ohm,
+            **self._start_constants(),
+            **self._board_constants(),
+            **self.constants,
+        }
+
+    def _start_constants(self) -> dict[str, Any]:
+        """The constants of `atari.machine.resetting`."""
+        steps = [
+            (0, NO_SWITCH, self.wait_frames),
+            (0, RESET, self.reset_frames - RESET_FRAMES),
+            *(
+                (0, SWITCH_ACTIONS[action], count)
+                if action in SWITCH_ACTIONS
+                else (action, NO_SWITCH, count)
+                for action, count in self.start_actions
+            ),
+        ]
+        steps = [step for step in steps if step[2]]
+        found = {
+            "STEPS": tuple(steps),
+            "NUM_STEPS": len(steps),
+            "COUNTED_FRAMES": self.counted_frames,
+        }
+        if select := self.select:
+            found |= {
+                "CHOICE": tuple(select.until.items()),
+                "NUM_VALUES": len(select.until),
+                "FIRST_PRESS": select.first,
+                "PRESS": select.frames,
+            }
+        return found
+
+    def _board_constants(self) -> dict[str, Any]:
+        """The constants of `atari.machine.digits`."""
+        board = self.scoring.board if self.scoring else ()
+        return {"BOARD": board, "CELLS": len(board)} if board else {}
+
+    def power_on(self, rom: bytes) -> NDArray[np.void]:
+        """A machine that has just been switched on, with empty memory: [1] of its record."""
+        machine: Any = make_machine(self.record)
+        machine["s"], machine["p"] = 0xFF, 0x30
+        machine["swcha"], machine["swchb"], machine["fire"] = 0xFF, 0x3F, 0x80
+        controls = CONTROLS[self.controls]
+        middle = (PADDLE_LOWEST + self.highest_ohm) // 2 if controls.kind == PADDLE else NO_PADDLE
+        machine["resistance"] = [middle, middle, controls.others, controls.others]
+        machine["banks"] = banks = _FIRST_BANKS.get(self.scheme[:2], (0,) * 4)
+        last = 1024 * banks[3] if any(banks) else min(len(rom), 4096) - 1024
+        machine["pc"] = read_vector(rom, last + 0x3FC)
+        return machine

@@ -1,0 +1,89 @@
+"""The cartridges that the machine plays, by name: ``cartridge("breakout")``.
+
+Their facts are data, in ``cartridges.json``, a line for each ROM that ale-py 0.12 ships. What is
+not there is the default of `Cartridge`. A cartridge that is known not to be ALE's in every frame
+and every picture has the reason there, and is refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from importlib import resources
+from typing import Any
+
+from pixelpong.atari.machine.cartridge import Cartridge, Select
+from pixelpong.atari.machine.scoring import Scoring
+from pixelpong.errors import EmulatorError, did_you_mean, unknown
+
+
+@functools.cache
+def facts() -> dict[str, dict[str, Any]]:
+    """The lines of the file, by name."""
+    text = resources.files(__package__).joinpath("cartridges.json").read_text("utf-8")
+    found: dict[str, dict[str, Any]] = json.loads(text)
+    return found
+
+
+def names() -> list[str]:
+    """The names of the cartridges whose memory and pictures are ALE's in every frame."""
+    return [name for name, each in facts().items() if "not_covered" not in each]
+
+
+def not_covered() -> dict[str, str]:
+    """The others, and why each is not covered."""
+    return {name: each["not_covered"] for name, each in facts().items() if "not_covered" in each}
+
+
+def scored_names() -> list[str]:
+    """The names of the cartridges whose points, lives and ends are ALE's, too."""
+    return [name for name, each in facts().items() if "scoring" in each]
+
+
+def not_scored() -> dict[str, str]:
+    """The others, and why their points, or the whole cartridge, are not covered."""
+    others = {name: each for name, each in facts().items() if "scoring" not in each}
+    return {name: each.get("not_covered") or each["not_scored"] for name, each in others.items()}
+
+
+def cartridge(name: str) -> Cartridge:
+    """The facts about a cartridge with a name of ale-py's, such as ``"space_invaders"``."""
+    line = dict(facts().get(name, ()))
+    if not line:
+        near = {_squeeze(known): known for known in facts()}.get(_squeeze(name), name)
+        advice = did_you_mean(near, facts(), 'use a name of ale-py\'s, such as "space_invaders"')
+        raise EmulatorError(unknown("game", name, advice))
+    if reason := line.get("not_covered"):
+        raise EmulatorError(f"{name} cannot be played exactly: {reason}; choose another game.")
+    for key in ("actions", "legal_actions"):
+        if key in line:
+            line[key] = tuple(line[key])
+    if "start_actions" in line:
+        line["start_actions"] = tuple((action, count) for action, count in line["start_actions"])
+    if select := line.get("select"):
+        until = {int(address, 16) & 127: value for address, value in select["until"].items()}
+        line["select"] = Select(select["frames"], until, select.get("first", 0))
+    line.pop("not_scored", None)
+    if scoring := line.get("scoring"):
+        line["scoring"] = _read_scoring(dict(scoring))
+    return Cartridge(name, **line)
+
+
+def _squeeze(name: str) -> str:
+    """The letters that a name has in common with the names of a game in Gymnasium.
+
+    >>> _squeeze("ms_pacman"), _squeeze("ALE/MsPacman-v5"), _squeeze("MsPacmanNoFrameskip-v4")
+    ('mspacman', 'mspacman', 'mspacman')
+    """
+    bare = re.sub(r".*/|(-ram)?(NoFrameskip|Deterministic)?-v\d+$", "", name)
+    return re.sub(r"[\W_]", "", bare).lower()
+
+
+def _read_scoring(facts: dict[str, Any]) -> Scoring:
+    first, keeps_lives = facts.pop("first", {}), facts.pop("keeps_lives", False)
+    board: list[int] = []
+    for span in facts.pop("board", "").split():
+        start, end = (int(address, 16) & 127 for address in span.split("-"))
+        board += range(start, end + 1)
+    return Scoring(facts, first, tuple(board), keeps_lives)

@@ -1,0 +1,166 @@
+"""Finding the instructions of a cartridge that can be reached from some entries.
+
+A cartridge mixes code and data, and nothing marks which is which. So the code is followed from its
+entries, through branches, jumps and calls. The code does not tell where a jump through memory
+(``JMP (address)``) goes or, if the cartridge has banks, which of them is mapped. The interpreter
+runs the instructions that are not found here.
+
+An instruction is identified by its spot: its offset in the ROM, and the address that it is mapped
+to, which jumps and calls depend on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pixelpong.atari.machine.banks import LINE, NONE, QUARTERS, WHOLE
+from pixelpong.atari.machine.opcodes import LENGTHS, OPCODES, WRITES, Opcode
+
+Spot = tuple[int, int]  # offset in the ROM, address
+
+
+@dataclass(frozen=True)
+class BankedRom:
+    """A cartridge's ROM and the way its banks are switched."""
+
+    content: bytes
+    scheme: int = NONE
+    has_ram: bool = False
+
+    @property
+    def hotspot(self) -> int:
+        """The first of the addresses that switch banks."""
+        if self.scheme == WHOLE:
+            return 0xFF6 if len(self.content) > 8192 else 0xFF8
+        return 0xFE0 if self.scheme == QUARTERS else 0x1000
+
+    def bank_of(self, address: int) -> int | None:
+        """The bank that an access to an address switches to, if it switches."""
+        bank = (address & 0xFFF) - self.hotspot
+        is_switch = self.scheme == WHOLE and 0 <= bank < len(self.content) // 4096
+        return bank if is_switch and address & 0x1000 else None
+
+    def switches(self, address: int) -> bool:
+        """Whether an access to an address changes what other addresses map to."""
+        is_quarter = self.scheme == QUARTERS and 0 <= (address & 0xFFF) - self.hotspot < 24
+        return self.bank_of(address) is not None or (is_quarter and address & 0x1000 != 0)
+
+    def is_memory(self, address: int) -> bool:
+        """Whether an address is in the cartridge's memory."""
+        return self.has_ram and address & 0xF00 == 0
+
+    def place_of(self, address: int, spot: Spot) -> int | None:
+        """The ROM offset of an address, as seen by code at a spot; None if it is not certain."""
+        place, pc = spot
+        if address & 0x1000 == 0:
+            return None
+        if self.scheme == NONE:
+            return address % len(self.content)
+        if self.scheme == WHOLE:
+            return place // 4096 * 4096 | address & 0xFFF
+        if self.scheme == LINE:
+            return address & 0xFFF | (0 if address & 0x2000 else 0x1000)
+        if address & 0xC00 == 0xC00:  # the last quarter is fixed
+            return 7 * 1024 | address & 0x3FF
+        return place // 1024 * 1024 | address & 0x3FF if (address ^ pc) & 0xC00 == 0 else None
+
+
+class Instruction(NamedTuple):
+    """An instruction of a cartridge."""
+
+    spot: Spot
+    opcode: Opcode
+    low: int  # the first byte after the opcode, or 0
+    high: int
+    after: int  # the address after the instruction
+    target: int | None  # the address that it jumps to, if the code determines it
+
+    @property
+    def word(self) -> int:
+        """The operand as an address."""
+        return self.low | self.high << 8
+
+    @property
+    def pc(self) -> int:
+        """The instruction's address."""
+        return self.spot[1]
+
+    @property
+    def is_call(self) -> bool:
+        """Whether a return leads to the next instruction."""
+        return self.opcode.name in ("JSR", "BRK")
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the next instruction in memory runs next."""
+        return self.opcode.name not in ("JMP", "RTS", "RTI", "JSR", "BRK")
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether the code contains the operand's address."""
+        return self.opcode.mode in ("zp", "abs") and self.opcode.name not in ("JMP", "JSR")
+
+
+def read_vector(content: bytes, place: int) -> int:
+    """Read the address in a vector at the end of the cartridge."""
+    return content[place] | content[place + 1] << 8
+
+
+def read_instruction(rom: BankedRom, spot: Spot) -> Instruction | None:
+    """Read the instruction at a spot; None if it cannot be translated."""
+    place, pc = spot
+    opcode = OPCODES.get(rom.content[place])
+    if opcode is None or pc & 0x1000 == 0 or rom.is_memory(pc):
+        return None
+    length = LENGTHS[opcode.mode]
+    last = pc + length - 1
+    crosses = rom.scheme == QUARTERS and (pc ^ last) & 0xC00
+    reaches_switch = last & 0xFFF >= rom.hotspot
+    if crosses or reaches_switch or (last ^ pc) & 0x1000 or place + length > len(rom.content):
+        return None
+    low, high = [*rom.content[place + 1 : place + length], 0, 0][:2]
+    length += opcode.name == "BRK"  # BRK skips a byte
+    after, target = pc + length & 0xFFFF, None
+    if opcode.mode == "rel":
+        target = after + (low ^ 0x80) - 0x80 & 0xFFFF
+    elif opcode.name == "JSR" or (opcode.name, opcode.mode) == ("JMP", "abs"):
+        target = low | high << 8
+    elif opcode.name == "BRK" and rom.scheme == NONE:
+        target = read_vector(rom.content, len(rom.content) - 2)
+    return Instruction(spot, opcode, low, high, after, target)
+
+
+def disassemble(
+    rom: BankedRom, entries: Iterable[Spot]
+) -> tuple[dict[Spot, Instruction], set[Spot]]:
+    """Find the reachable instructions by their spots, and the spots that returns lead to.
+
+    >>> content = bytes.fromhex("a207 ca d0fd").ljust(2048, b"\\2")
+    >>> [each.opcode.name for each in disassemble(BankedRom(content), [(0, 0xF000)])[0].values()]
+    ['LDX', 'DEX', 'BNE']
+    """
+    found: dict[Spot, Instruction] = {}
+    todo, jumps = list(entries), set(entries)
+    while todo:
+        spot = todo.pop()
+        one = None if spot in found else read_instruction(rom, spot)
+        if one is None:
+            continue
+        found[spot] = one
+        ways = [one.target] if one.target is not None else []
+        bank = rom.bank_of(one.word) if one.is_direct else None
+        is_end = one.opcode.name in WRITES and one.is_direct and one.word & 0x10BF == 0
+        if bank is not None:  # the code continues in another bank
+            jumps.add((bank * 4096 | one.after & 0xFFF, one.after))
+            todo.append((bank * 4096 | one.after & 0xFFF, one.after))
+        elif one.goes_on or one.is_call:
+            ways.append(one.after)
+        for address in ways:
+            place = rom.place_of(address, spot)
+            if place is not None:
+                todo.append((place, address))
+                if address == one.after and (is_end or one.is_call):
+                    jumps.add((place, address))  # a frame starts here, or a return leads here
+    return found, jumps & found.keys()

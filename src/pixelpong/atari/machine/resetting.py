@@ -1,0 +1,96 @@
+"""Playing the start of a game after a reset of the console: ``start_game``.
+
+All games start in the same way, except for numbers, which are constants of the cartridge: some
+frames pass, RESET is held, in some games SELECT is pressed until the right one of the cartridge's
+games is chosen, RESET is held again, and some actions start the game. `atari.machine.starting`
+makes a machine that was just reset. Written in typed Python, compiled with each cartridge.
+"""
+
+from __future__ import annotations
+
+from pixelpong.atari.machine.playing import begin_score, play_next, press
+from pixelpong.atari.machine.record import DRAW_NOTHING, DRAW_PICTURE, FRAME_DONE, NOT_CHOSEN
+from pixelpong.atari.machine.typed import Int, Machine
+
+# The console's switches: none held, RESET held, SELECT held. Both difficulties are easy; the
+# picture is in colour.
+NO_SWITCH, RESET, SELECT = 0x3F, 0x3E, 0x3D
+
+IDLE_FRAMES = 60  # number of idle frames after switching on
+RESET_FRAMES = 4  # fewest frames with RESET before and after a game is chosen
+MOST_PRESSES = 400  # most presses of SELECT; no cartridge has as many games
+
+# Facts of the cartridge. First the steps after the choice of a game: the action, the switches that
+# are held, and the number of frames.
+STEPS = ((0, RESET, RESET_FRAMES), (0, RESET, RESET_FRAMES))
+NUM_STEPS = len(STEPS)
+COUNTED_FRAMES = 0  # frames of these steps that ALE counts as frames of the game
+# The values of memory by address that show the choice, none if there is nothing to choose.
+CHOICE = ((0, 0),)
+NUM_VALUES = 0
+FIRST_PRESS = 0  # frames of a press of SELECT before the others
+PRESS = 0  # frames of each other press
+
+
+def start_game(m: Machine) -> None:
+    """Run a freshly reset machine up to the start of a game, and draw the last frame.
+
+    The results are ``m.frames``, the frames that ALE counts as frames of the game; ``m.lives``; and
+    ``m.stop``, normally `FRAME_DONE`. Any other value means that something is not covered, or that
+    SELECT never chose the game.
+    """
+    m.frames = COUNTED_FRAMES
+    m.stop = FRAME_DONE
+    m.draws = DRAW_NOTHING
+    hold(m, 0, NO_SWITCH, IDLE_FRAMES)
+    hold(m, 0, RESET, RESET_FRAMES)
+    if NUM_VALUES:
+        choose_game(m)
+    for k in range(NUM_STEPS):
+        count = STEPS[k][2]
+        if k == NUM_STEPS - 1:
+            hold(m, STEPS[k][0], STEPS[k][1], count - 1)
+            m.draws = DRAW_PICTURE
+            count = 1
+        hold(m, STEPS[k][0], STEPS[k][1], count)
+    m.swchb = NO_SWITCH
+    m.is_over = 0
+    begin_score(m)
+
+
+def hold(m: Machine, action: Int, switches: Int, count: Int) -> None:
+    """Play frames with an action and with switches held, unless the machine has stopped."""
+    m.swchb = switches
+    k = 0
+    while k < count and m.stop == FRAME_DONE:
+        press(m, action)
+        play_next(m)
+        k += 1
+
+
+def choose_game(m: Machine) -> None:
+    """Press SELECT until memory shows the right one of the cartridge's games."""
+    if FIRST_PRESS:
+        press_select(m, FIRST_PRESS)
+    presses = 0
+    while m.stop == FRAME_DONE and is_chosen(m) == 0:
+        if presses == MOST_PRESSES:
+            m.stop = NOT_CHOSEN
+            return
+        press_select(m, PRESS)
+        presses += 1
+
+
+def is_chosen(m: Machine) -> Int:
+    """Whether memory shows the right game."""
+    for k in range(NUM_VALUES):
+        if m.ram[CHOICE[k][0]] != CHOICE[k][1]:
+            return 0
+    return 1
+
+
+def press_select(m: Machine, count: Int) -> None:
+    """Hold SELECT for some frames, and release it for one, which ALE counts."""
+    hold(m, 0, SELECT, count)
+    hold(m, 0, NO_SWITCH, 1)
+    m.frames += 1

@@ -1,0 +1,93 @@
+"""The start of a game: a reset of the console that is played, not restored.
+
+A reset keeps the memory. The timer starts with a number from the console's own generator, and some
+programs derive their random numbers from both. So in many games a start depends on the previous
+game. Here is what a machine is like after a reset; `atari.machine.resetting` plays what follows.
+
+Source: ALE's starts; tests compare the memory. The generator is C++'s mt19937, which has always the
+same seed in ALE.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.atari.machine.record import MAX_LINES
+from pixelpong.atari.machine.resetting import IDLE_FRAMES, NO_SWITCH
+
+if TYPE_CHECKING:
+    from pixelpong.atari.machine.cartridge import Cartridge
+    from pixelpong.atari.machine.compiled import Game
+
+# ALE's generator: its seed, the count of numbers drawn for the memory when a cartridge is loaded,
+# and the count of resets that loading includes. Each reset draws a number for the timer.
+SEED, MEMORY, _LOADS = 4753849, 128, 4
+SHORTEST, TIMERS, SHIFT = 25, 75, 6  # the timer starts at 25 to 99 and counts every 64 cycles
+
+
+def start(game: Game, number: int = 0, memory: bytes | None = None) -> NDArray[np.void]:
+    """A machine at the start of a game, [1] of the cartridge's record, with its picture drawn.
+
+    Args:
+        game: the compiled cartridge.
+        number: number of the start since the cartridge was loaded; loading includes start 0.
+        memory: [128], the console's memory at the reset; None just after loading.
+
+    Raises:
+        EmulatorError: the cartridge does not start.
+    """
+    machine = reset(game, number, load(game) if memory is None else memory)
+    game.start_game(machine)
+    return machine
+
+
+def load(game: Game) -> bytes:
+    """The memory after loading; while loading, ALE plays to detect the television standard."""
+    if game.cartridge.max_lines != MAX_LINES:  # at first, ALE takes all cartridges for American
+        game = game.with_facts(is_translated=False, max_lines=MAX_LINES)
+    machine = _switch_on(game, _draw(MEMORY).astype(np.uint8).tobytes(), 1)
+    game.idle(machine, NO_SWITCH, IDLE_FRAMES)
+    memory: bytes = machine["ram"].tobytes()
+    return memory
+
+
+def count_draws(cartridge: Cartridge) -> int:
+    """How many numbers of the console's generator loading takes, with its starts."""
+    return MEMORY + _LOADS + filled_bytes(cartridge) * (_LOADS - 1)
+
+
+def filled_bytes(cartridge: Cartridge) -> int:
+    """How many bytes of the cartridge's memory a reset fills, except the first one."""
+    return MEMORY if cartridge.has_memory else 0
+
+
+def reset(game: Game, number: int, memory: bytes) -> NDArray[np.void]:
+    """A machine that was just reset, [1] of its record; the arguments are those of `start`."""
+    machine: NDArray[np.void] = _switch_on(game, memory, _LOADS + number)
+    return machine
+
+
+def _switch_on(game: Game, memory: bytes, resets: int) -> Any:
+    """A machine after a reset; resets are counted from 1 since the cartridge was loaded."""
+    machine: Any = game.power_on()
+    machine["ram"] = np.frombuffer(memory, np.uint8)
+    place = _timer_place(game.cartridge, resets)
+    numbers = _draw(place + 1 + MEMORY)
+    machine["timer"] = SHORTEST + numbers[place] % TIMERS
+    machine["timer_shift"] = SHIFT
+    if game.cartridge.has_memory and resets > 1:
+        machine["extra_ram"] = numbers[place + 1 :] & 0xFF
+    return machine
+
+
+def _timer_place(cartridge: Cartridge, resets: int) -> int:
+    """The place of the timer's number; the numbers for the cartridge's memory follow it."""
+    return MEMORY + resets - 1 + filled_bytes(cartridge) * max(resets - 2, 0)
+
+
+def _draw(count: int) -> NDArray[np.uint32]:
+    """The first numbers of the console's generator, starting with those for the memory."""
+    return np.random.RandomState(SEED).randint(1 << 32, size=count, dtype=np.uint32)

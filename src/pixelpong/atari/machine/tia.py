@@ -1,0 +1,335 @@
+"""The TIA, the chip that draws the picture: its response to the program's writes and reads.
+
+The Atari 2600 has no memory for a picture. The TIA sends one line after the other to the
+television. It knows what six objects look like *in this line*: the playfield (20 wide pixels,
+repeated or mirrored for the right half), two players (8 pixels each), two missiles and a ball (a
+bar each). To change something from line to line, the program writes to a register at the right
+time.
+
+Time is counted in colour clocks. A line takes 228 of them: 68 in which the beam flies back, then
+160 for the pixels. The processor's clock is a third of that, so a line takes 76 cycles. A write to
+WSYNC halts the processor until the next line starts, which keeps programs in step with the beam. A
+frame ends when the program clears VSYNC, usually after 262 lines, of which 210 are visible (`TOP`,
+`ROWS`).
+
+A write that changes nothing costs one comparison. Before any other write, everything up to the beam
+is drawn (`atari.machine.drawing`) if it is needed.
+
+In the functions, `t` is the cycle since the start of the line in which the frame started, and `bus`
+is the last byte on the data bus. Sound and light pens are not covered. Written in typed Python.
+Source: see `atari.machine.registers`; HMOVE was measured on ALE for all cycles and motions.
+"""
+
+from __future__ import annotations
+
+from pixelpong.atari.machine.drawing import (
+    ALL_LATCHES,
+    DISTANCES,
+    NUM_COPIES,
+    draw_before,
+    draw_to,
+    objects_of,
+)
+from pixelpong.atari.machine.record import FAR, FRAME_DONE, HAS_PAST, MAX_LINES, WIDTH
+from pixelpong.atari.machine.registers import *
+from pixelpong.atari.machine.typed import Int, Machine, inline, make_table
+
+HAS_COMBS = 1  # whether HMOVE blanks pixels; for some cartridges, ALE does not do this
+
+# The cycles to charge a capacitor per ohm, 1.6 · 10 nF · 1.19 MHz, as a fraction. Source: ALE.
+_CYCLES_PER_OHM = (1904, 100_000)
+_MOST_OHM = 1_000_000  # more means that there is no paddle
+
+# For the low bits of NUSIZx, the distance from a player's left edge to its middle, and its width.
+_MIDDLE = make_table(8, 4, {5: 8, 7: 16})
+_SPREAD = make_table(8, 8, {5: 16, 7: 32})
+
+# Writes.
+
+
+@inline
+def strobed_position(t: Int, is_player: Int) -> Int:
+    """The column at which a write to RESPx, RESMx or RESBL at time `t` puts an object."""
+    clock = t % 76 * 3
+    if clock < BLANK_CLOCKS:
+        return 2 + is_player
+    return (clock - BLANK_CLOCKS + 4 + is_player) % WIDTH
+
+
+def set_register(m: Machine, t: Int, register: Int, value: Int) -> None:
+    """Write a new value to a register of colours, shapes or switches, which ends the band."""
+    delay = DELAY[register]
+    if register >= PF0 and register <= PF2:
+        delay = PLAYFIELD_DELAY[t & 3]
+    draw_before(m, 3 * t + delay, CHANGES_OBJECTS[register])
+    m.dirty |= CHANGES_OBJECTS[register]
+    m.tia[register] = value & MEANING[register]
+
+
+def set_size(m: Machine, t: Int, register: Int, value: Int) -> None:
+    """Write to NUSIZx, which also makes a hidden first copy visible again."""
+    p = register - NUSIZ0
+    is_star = m.star_form if p == 0 else 0
+    if m.tia[register] != value or m.hidden >> p & 1 or is_star:
+        set_register(m, t, register, value)
+        m.hidden &= ~(1 << p)
+        if p == 0:
+            m.star_form = 0
+
+
+def set_control(m: Machine, t: Int, value: Int) -> None:
+    """Write to CTRLPF; late in a line, mirroring starts in the next line."""
+    if m.mirrors != m.tia[CTRLPF] & 1:
+        draw_to(m, 3 * t)  # ends the previous line if it has not ended yet
+    mirrors = value & 1 if t % 76 * 3 < BLANK_CLOCKS + 79 else m.mirrors
+    if m.tia[CTRLPF] != value or mirrors != m.mirrors:
+        set_register(m, t, CTRLPF, value)
+        m.mirrors = mirrors
+
+
+def set_player(m: Machine, t: Int, register: Int, value: Int) -> None:
+    """Write to GRPx, which also updates the delayed other player and, for GRP1, the ball."""
+    p = register - GRP0
+    q = 1 - p
+    dirty = 0
+    if m.tia[VDELP0 + p] == 0 and m.tia[register] != value:
+        dirty = 1 << PLAYER0 + p
+    if m.tia[VDELP0 + q] and m.old_grp[q] != m.tia[GRP0 + q]:
+        dirty |= 1 << PLAYER0 + q
+    if p == 1 and m.tia[VDELBL] and m.old_enabl != m.tia[ENABL]:
+        dirty |= 1 << BALL
+    if dirty:
+        draw_before(m, 3 * t + 1, dirty)
+        m.dirty |= dirty | STALE
+    m.old_grp[q] = m.tia[GRP0 + q]
+    if p == 1:
+        m.old_enabl = m.tia[ENABL]
+    m.tia[register] = value
+
+
+@inline
+def set_switch(m: Machine, t: Int, register: Int, value: Int) -> None:
+    """Write to ENAM0, ENAM1 or ENABL."""
+    if m.tia[VDELBL if register == ENABL else register - ENAM0 + RESMP0]:
+        m.tia[register] = value & 2  # the object is hidden, or delayed until a write to GRP1
+    else:
+        set_register(m, t, register, value)
+
+
+def set_lock(m: Machine, t: Int, register: Int, value: Int) -> None:
+    """Write to RESMPx, which hides a missile or releases it at its player's middle."""
+    p = register - RESMP0
+    draw_before(m, 3 * t, CHANGES_OBJECTS[register])
+    if value & 2 == 0:
+        m.position[2 + p] = (m.position[p] + _MIDDLE[m.tia[NUSIZ0 + p] & 7]) % WIDTH
+        if p == 0:
+            m.star_form = 0
+    m.dirty |= CHANGES_OBJECTS[register]
+    m.tia[register] = value & 2
+
+
+def find_copy(m: Machine, p: Int, column: Int) -> Int:
+    """Classify a column by the nearest copy of a player.
+
+    Return 1 if the column is inside a copy, 2 if it is one of the four before a copy, else 0.
+    """
+    size = m.tia[NUSIZ0 + p] & 7
+    found = 0
+    for k in range(NUM_COPIES[size]):
+        gap = (column + WIDTH - (m.position[p] + DISTANCES[size] * k) % WIDTH) % WIDTH
+        if gap < 4:
+            found = 2
+        elif gap < 4 + _SPREAD[size]:
+            found = 1
+    return found
+
+
+def set_player_position(m: Machine, t: Int, p: Int) -> None:
+    """Write to RESPx, which moves a player to the beam; its first copy appears a line later."""
+    column = strobed_position(t, 1)
+    found = find_copy(m, p, column)
+    clock = 3 * t + 11 * (found == 1)  # the current copy is drawn to its end
+    if HAS_PAST:
+        m.touched = clock
+    draw_before(m, clock, 1 << PLAYER0 + p)
+    m.position[p] = column
+    m.hidden = m.hidden & ~(1 << p) | (found != 2) << p
+    m.dirty |= 1 << PLAYER0 + p
+
+
+def set_bar_position(m: Machine, t: Int, register: Int) -> None:
+    """Write to RESMx or RESBL, which moves a bar to the beam, or less far just after HMOVE."""
+    draw_before(m, 3 * t + DELAY[register], CHANGES_OBJECTS[register])
+    column = strobed_position(t, 0)
+    cycle = t % 76
+    since = t - m.hmove_at
+    if register == RESP0 + 2:
+        if since == 20 and cycle == 23:
+            column = 8
+        m.star_form = 0
+    elif since == 3 and cycle == 6:
+        column = 3
+    elif register == RESBL:
+        if since == 18 and cycle in (20, 23):
+            column = 10
+        elif since == 7 and cycle == 10:
+            column = 6
+        elif since == 6 and cycle == 9:
+            column = 5
+    m.dirty |= CHANGES_OBJECTS[register]
+    m.position[register - RESP0] = column
+
+
+def move_objects(m: Machine, t: Int) -> None:
+    """Write to HMOVE, which moves each object by its HM register, −8 … 7 columns to the left.
+
+    This is the distance at the start of a line. Later in the line, objects move less far to the
+    left, or even to the right.
+    """
+    draw_before(m, 3 * t, ALL_OBJECTS - (1 << PLAYFIELD))
+    cycle = t % 76
+    steps = 3 * cycle + 1 >> 2
+    dirty = m.hidden << PLAYER0 | (m.star_form != 0) << MISSILE0
+    for k in range(5):
+        right = 8 - (m.tia[HMP0 + k] >> 4 ^ 8)
+        if cycle <= 20:
+            right = max(right, steps - 9)
+        elif cycle < 75:
+            right = min(0, right - steps + 47)
+        if right != 0:
+            m.position[k] = (m.position[k] + WIDTH + right) % WIDTH
+            dirty |= 1 << PLAYER0 + k
+    if cycle <= 20 or cycle == 75:
+        m.blanks = HAS_COMBS
+    m.hmove_at = t
+    m.stars = 0
+    m.star_form = 0
+    m.hidden = 0
+    m.dirty |= dirty & ALL_OBJECTS
+
+
+def set_motion(m: Machine, t: Int, register: Int, value: Int) -> None:
+    """Write to HMxx; at a certain time after HMOVE, this makes missile 0 move in every line."""
+    is_late = t == m.hmove_at + 21 and m.tia[register] == 0x70 and value & 0xF0 == 0x60
+    if register == HMP0 + 2 and is_late:
+        draw_to(m, 3 * t)
+        m.stars = 1
+        m.star = 0
+    m.tia[register] = value & 0xF0
+
+
+def set_blank(m: Machine, t: Int, value: Int) -> None:
+    """Write to VBLANK; bit 1 darkens the picture, bit 7 keeps the paddles' capacitors empty."""
+    draw_to(m, 3 * t + DELAY[VBLANK])
+    if value & 0x80:
+        m.emptied = 1
+    elif m.tia[VBLANK] & 0x80:
+        m.emptied = 0
+        m.emptied_until = t
+        charge_paddles(m)
+    m.tia[VBLANK] = value
+
+
+def charge_paddles(m: Machine) -> None:
+    """Set the number of cycles until the capacitors are charged.
+
+    If a capacitor would have been charged before the frame started, ALE acts as if it never is.
+    """
+    for k in range(4):
+        ohm = m.resistance[k]
+        cycles = ohm * _CYCLES_PER_OHM[0] // _CYCLES_PER_OHM[1]
+        is_over = cycles != 0 and m.emptied_until + cycles < m.cycle
+        m.charged[k] = FAR if ohm >= _MOST_OHM or is_over else cycles
+
+
+def clear_collisions(m: Machine, t: Int) -> None:
+    """Write to CXCLR, after which latches that were set matter again."""
+    draw_to(m, 3 * t)
+    m.collisions = 0
+    m.cares = objects_of(ALL_LATCHES)
+
+
+def write_vsync(m: Machine, t: Int, value: Int) -> None:
+    """Write to VSYNC; the frame ends when bit 1 is cleared after it was set."""
+    if value & 2:
+        m.vsync_end = t + 76
+    elif t >= m.vsync_end and m.stop == 0:
+        m.vsync_end = FAR
+        m.stop = FRAME_DONE
+    m.tia[VSYNC] = value
+
+
+@inline
+def touch(m: Machine, t: Int, register: Int) -> None:
+    """Record how far ALE draws before a write; this is visible if ALE then leaves the frame."""
+    late = DELAY[register]
+    if register >= PF0 and register <= PF2:
+        late = PLAYFIELD_DELAY[t & 3]
+    m.touched = 3 * t + late
+
+
+def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
+    """Write to a register, 0 to 0x3F; return the next cycle, which is later after a halt."""
+    if HAS_PAST:
+        touch(m, t, register)
+    if t >= 76 * (MAX_LINES + 1) and m.stop == 0:
+        m.stop = FRAME_DONE
+    if register == WSYNC:
+        return (t + 75) // 76 * 76
+    if IS_PLAIN[register] and m.tia[register] == value & MEANING[register]:
+        return t
+    if register >= HMP0 and register <= HMBL:
+        set_motion(m, t, register, value)
+    elif register in (RESP0, RESP1):
+        set_player_position(m, t, register - RESP0)
+    elif register > RESP1 and register <= RESBL:
+        set_bar_position(m, t, register)
+    elif register >= ENAM0 and register <= ENABL:
+        set_switch(m, t, register, value)
+    elif register in (GRP0, GRP1):
+        set_player(m, t, register, value)
+    elif register in (NUSIZ0, NUSIZ1):
+        set_size(m, t, register, value)
+    elif register == CTRLPF:
+        set_control(m, t, value)
+    elif register in (RESMP0, RESMP1):
+        set_lock(m, t, register, value)
+    elif IS_PLAIN[register] and register != VBLANK:
+        set_register(m, t, register, value)
+    elif register == VSYNC:
+        write_vsync(m, t, value)
+    elif register == VBLANK:
+        set_blank(m, t, value)
+    elif register == HMOVE:
+        move_objects(m, t)
+    elif register == HMCLR:
+        for k in range(5):
+            m.tia[HMP0 + k] = 0
+    elif register == CXCLR:
+        clear_collisions(m, t)
+    return t
+
+
+# Reads.
+
+
+def read_tia(m: Machine, t: Int, address: Int, bus: Int) -> Int:
+    """Read collisions, a paddle or a button; bits that the TIA does not drive come from `bus`."""
+    register = address & 15
+    bus &= 0x3F
+    if HAS_PAST:
+        m.touched = 3 * t
+    if register >= 8 and register < 12:
+        return bus | is_charged(m, t, register & 3) << 7
+    if register >= 12:
+        return bus | (m.fire[register & 1] & 0x80 if register < 14 else 0)
+    draw_to(m, 3 * t)
+    two = m.collisions >> 2 * register
+    return (two & 1) << 7 | (two & 2) << 5 | bus
+
+
+@inline
+def is_charged(m: Machine, t: Int, paddle: Int) -> Int:
+    """Whether the capacitor at INPT0 … INPT3 has charged by now or has no resistance."""
+    charge = m.charged[paddle]
+    return charge == 0 or (m.emptied == 0 and t - m.emptied_until > charge)

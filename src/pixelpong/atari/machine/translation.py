@@ -1,0 +1,365 @@
+"""Translates a cartridge's instructions to one compiled function: ``run_translated(m)``.
+
+An emulator usually reads an instruction, decodes it, runs it, and moves on to the next one. Here
+all instructions are decoded once. Each becomes a line or two of typed Python that spell out its
+operand and addressing mode; a branch becomes a jump to a label. All of this is compiled as one
+function. So the console's registers are registers of the real processor, and unused flags are never
+computed.
+
+The interpreter runs code that was not found in advance, and rare, complicated instructions: at
+``handover``, pc is the instruction that runs next, and the function returns. The function checks
+whether the frame takes too long at every jump back, at every return, and wherever it could
+otherwise run for too long. So it always ends, whatever the machine's state.
+
+The compiled function contains the cartridge's logic. It exists in memory and in the user's cache,
+never in the repository.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from pixelpong.atari.machine import registers as r
+from pixelpong.atari.machine.banks import LINE, NONE, WHOLE
+from pixelpong.atari.machine.disassembly import BankedRom, Instruction, Spot, disassemble
+from pixelpong.atari.machine.instructions import (
+    CONDITIONS,
+    DIFFERENCE,
+    FLAGS,
+    OPERATIONS,
+    PAGE_COSTS,
+    SET_FLAGS,
+    SUM,
+    address_code,
+    instruction_code,
+    stored_value,
+)
+from pixelpong.atari.machine.interpreter import begin, end
+from pixelpong.atari.machine.lowering import Lowering
+from pixelpong.atari.machine.opcodes import CHANGES, WRITES
+from pixelpong.atari.machine.program import INT, NOTHING, Program
+from pixelpong.atari.machine.record import MAX_LINES
+from pixelpong.atari.machine.tia_writes import write_register
+
+_BANK = 4096  # size of a bank in bytes
+_FEW = 32  # with up to this many entries, comparing pc is as fast as a table
+_LINES_LEFT = 14  # number of lines at the end of the longest frame that are interpreted
+_LIMIT = "if t > GUARD: goto(handover)"
+
+
+class Translation:
+    """The translation of one cartridge to ``run_translated``."""
+
+    def __init__(
+        self, rom: BankedRom, entries: Iterable[Spot], hints: Mapping[int, str] | None = None
+    ) -> None:
+        """Find the code that is reachable from `entries`.
+
+        `hints` maps an offset in the ROM to typed Python that is added in front of the instruction.
+        Hints use facts about this cartridge to save work, and must leave the machine as the
+        cartridge's own code would.
+        """
+        self._rom, self._hints = rom, hints or {}
+        self._code, jumps = disassemble(rom, entries)
+        self.entries = sorted(jumps)
+        # Without SED, the interpreter handles decimal arithmetic.
+        self._has_decimals = any(each.opcode.name == "SED" for each in self._code.values())
+        afters = Counter(
+            spot for each in self._code.values() if (spot := self._next(each)) is not None
+        )
+        joints = {spot for spot, count in afters.items() if count > 1}
+        targets = {self._spot(each, each.target) for each in self._code.values() if each.target}
+        hinted = {spot for spot in self._code if spot[0] in self._hints}
+        self._labels = (jumps | joints | targets | hinted) & self._code.keys()
+        self._checks = self._find_checks()
+
+    def add_to(self, program: Program) -> None:
+        """Add ``run_translated(m)`` and the tables of its entries."""
+        at_place, pc_of = [0] * len(self._rom.content), [0] * len(self._rom.content)
+        for number, (place, pc) in enumerate(self.entries, start=1):
+            at_place[place], pc_of[place] = number, pc
+        program.add_names({"ENTRY_AT": tuple(at_place), "ENTRY_PC": tuple(pc_of)})
+        program.add_names({"GUARD": 76 * (program.names.get("MAX_LINES", MAX_LINES) - _LINES_LEFT)})
+        banks = sorted({self._bank_of(spot) for spot in self._code})
+        if len(banks) <= 1:
+            self._add_bank(program, "run_translated", [*self._code], at_place)
+            return
+        for bank in banks:
+            spots = [spot for spot in self._code if self._bank_of(spot) == bank]
+            self._add_bank(program, f"run_bank_{bank}", spots, at_place, INT)
+        out = Lowering(program, "run_translated", "noinline")
+        calls = "\n".join(f" if r == {bank}: w = run_bank_{bank}(m)" for bank in banks)
+        out.code(f"w = 1\nwhile w:\n r = place_of(m, m.pc) // {_BANK}\n w = 0\n{calls}")
+        out.close()
+
+    def _bank_of(self, spot: Spot) -> int:
+        """The bank of a spot; one function per bank compiles faster, and no jump leaves a bank."""
+        return spot[0] // _BANK if self._rom.scheme == WHOLE else 0
+
+    def _add_bank(
+        self, program: Program, name: str, spots: list[Spot], at: list[int], result: str = NOTHING
+    ) -> None:
+        """Add a function with some of the code; it returns whether another bank continues."""
+        out = begin(program, name, result)
+        out.code("is_elsewhere = 0")
+        if not self._has_decimals:
+            out.code("if d: goto(out)\nd = 0")
+        out.label("dispatch")
+        out.code("if t > GUARD: goto(out)")
+        if self._rom.scheme == NONE and len(self.entries) <= _FEW:
+            out.switch("pc", {spot[1]: _label(spot) for spot in self.entries}, "out")
+        else:
+            is_known = "pc & 0x1000 and ENTRY_PC[place_of(m, pc)] == pc"
+            out.code(f"if {is_known}: w = ENTRY_AT[place_of(m, pc)]\nelse: goto(out)")
+            own = {*spots}
+            known = {at[spot[0]]: _label(spot) for spot in self.entries if spot in own}
+            out.switch("w", known, "elsewhere")
+        self._add_instructions(out, spots)
+        out.label("elsewhere")
+        out.code("is_elsewhere = 1\ngoto(out)")
+        out.label("handover")
+        out.goto("out")
+        end(out, "is_elsewhere" if result != NOTHING else "")
+
+    def _add_instructions(self, out: Lowering, spots: list[Spot]) -> None:
+        done: set[Spot] = set()
+        for start in sorted(spots, key=lambda spot: (spot[1], spot[0])):
+            spot: Spot | None = start
+            while spot is not None and spot not in done:
+                done.add(spot)
+                one = self._code[spot]
+                if spot in self._labels:
+                    out.label(_label(spot))
+                if spot in self._checks:
+                    out.code(f"if t > GUARD: pc = {one.pc}; goto(handover)")
+                out.code(self._hints.get(spot[0], ""))
+                out.code(self._translate(one))
+                if out.is_closed:
+                    break
+                spot = self._next(one)
+                if spot is None:
+                    out.code(f"pc = {one.after}; goto(handover)")
+            else:
+                if spot is not None and not out.is_closed:
+                    out.goto(_label(spot))
+
+    def _find_checks(self) -> set[Spot]:
+        """The spots, besides jumps back and returns, that check whether the frame is too long.
+
+        So no path through the code can use up the remaining lines without a check.
+        """
+        checks, spent = set(), Counter[Spot]()
+        for spot, one in sorted(self._code.items(), key=lambda item: item[1].pc):
+            if spent[spot] > 76 * (_LINES_LEFT - 2):
+                checks.add(spot)
+                spent[spot] = 0
+            is_halt = one.is_direct and one.opcode.name in WRITES and one.word & 0x10BF == r.WSYNC
+            cost = 76 if is_halt else one.opcode.cycles + 2
+            cost += 76 * _LINES_LEFT if self._skip_loop(one) else 0
+            for way in (self._next(one), self._spot(one, one.target)):
+                if way is not None and way[1] > one.pc:
+                    spent[way] = max(spent[way], spent[spot] + cost)
+        return checks
+
+    def _spot(self, one: Instruction, address: int | None) -> Spot | None:
+        """The spot of an address, as an instruction sees it; None if it is not certain."""
+        place = None if address is None else self._rom.place_of(address, one.spot)
+        return None if address is None or place is None else (place, address)
+
+    def _next(self, one: Instruction) -> Spot | None:
+        """The spot of the translated instruction that runs next, if it does not jump."""
+        spot = self._spot(one, one.after) if one.goes_on else None
+        return spot if spot in self._code else None
+
+    # Control flow.
+
+    def _translate(self, one: Instruction) -> str:
+        name, mode, cycles = one.opcode
+        spend = f"t += {cycles}"
+        if mode == "rel":
+            cost = 2 if (one.after ^ (one.target or 0)) & 0xFF00 else 1
+            jump = textwrap.indent(f"t += {cost}\n{self._go(one)}", " ")
+            return f"{spend}\nif {CONDITIONS[name]}:\n{jump}"
+        if (name, mode) == ("JMP", "abs"):
+            return f"{spend}\n{self._go(one)}"
+        if name == "JSR" or (name == "BRK" and one.target is not None):
+            return self._call(one)
+        if name in ("RTS", "RTI"):
+            return self._return(one)
+        if name == "BRK" or (name, mode) == ("JMP", "ind"):
+            return f"{self._alone(one)}\ngoto(dispatch)"
+        if mode in ("imp", "acc", "imm"):
+            check = f"\n{self._check_decimals()}" if name == "PLP" else ""
+            return f"{self._skip_loop(one)}{self._alone(one)}{check}"
+        if name in WRITES:
+            changes = OPERATIONS.get(name, "")
+            return f"{spend}\n{changes}\n{self._write(one, stored_value(name))}"
+        lines = [self._skip_loop(one).strip(), spend, self._read(one), self._operation(name)]
+        if name in CHANGES:
+            if not one.is_direct:  # the operation may use q
+                lines = [*lines[:-1], "e = q", lines[-1], "q = e"]
+            lines.append(self._write(one, "r", is_known=True))
+        if one.is_direct and self._rom.switches(one.word):
+            lines.append(f"pc = {one.after}; goto(dispatch)")
+        return "\n".join(line for line in lines if line)
+
+    def _call(self, one: Instruction) -> str:
+        """The code of JSR or BRK if the stack is in memory."""
+        count = 3 if one.opcode.name == "BRK" else 2
+        back = one.after - (count == 2) & 0xFFFF
+        push = f"m.ram[s & 127] = {back >> 8}; m.ram[s - 1 & 127] = {back & 255}"
+        flags = f"; m.ram[s - 2 & 127] = {FLAGS}; i = 1" if count == 3 else ""
+        spend = f"s = s - {count}; t += {one.opcode.cycles}"
+        return (
+            f"{self._unless(f's > {0x7E + count}', one)}\n{push}{flags}; {spend}\n{self._go(one)}"
+        )
+
+    def _return(self, one: Instruction) -> str:
+        """The code of RTS or RTI if the stack is in memory."""
+        count = 3 if one.opcode.name == "RTI" else 2
+        flags = f"s = s + 1; r = m.ram[s & 127]; {SET_FLAGS.format('r')}; " if count == 3 else ""
+        pull = "pc = m.ram[s + 1 & 127] | m.ram[s + 2 & 127] << 8; s = s + 2"
+        pull += "; pc = pc + 1 & 0xFFFF" if count == 2 else ""
+        condition = f"s >= 0x7F and s < {0x100 - count}"
+        spend = f"t += {one.opcode.cycles}"
+        check = self._check_decimals() if count == 3 else ""
+        return f"{self._unless(condition, one)}\n{flags}{pull}; {spend}\n{check}\ngoto(dispatch)"
+
+    def _alone(self, one: Instruction) -> str:
+        """The code of an instruction as in the interpreter."""
+        pc = one.after - (one.opcode.name == "BRK") & 0xFFFF
+        code = instruction_code(one.opcode, str(one.low), str(one.high))
+        return f"pc = {pc}\n{code.replace(OPERATIONS['ADC'], self._operation('ADC'))}".replace(
+            OPERATIONS["SBC"], self._operation("SBC")
+        )
+
+    def _operation(self, name: str) -> str:
+        """The effect of an instruction on registers and flags."""
+        short = {} if self._has_decimals else {"ADC": SUM, "SBC": DIFFERENCE}
+        return short.get(name, OPERATIONS[name])
+
+    def _check_decimals(self) -> str:
+        """The code that follows a pull of the flags."""
+        return "" if self._has_decimals else "if d: goto(handover)\nd = 0"
+
+    def _unless(self, condition: str, one: Instruction) -> str:
+        """The code that hands an instruction over unless a condition holds."""
+        return f"if {condition}: w = 0\nelse:\n pc = {one.pc}; goto(handover)"
+
+    def _go(self, one: Instruction) -> str:
+        """The code of a jump; a jump back first checks whether the frame is too long."""
+        target, spot = one.target, self._spot(one, one.target)
+        assert target is not None
+        if spot is None:  # its bank is not certain
+            return f"pc = {target}; goto(dispatch)"
+        if spot not in self._code:
+            return f"pc = {target}; goto(handover)"
+        before = f"pc = {target}\n{_LIMIT}\n" if target <= one.pc else ""
+        return f"{before}goto({_label(spot)})"
+
+    def _skip_loop(self, one: Instruction) -> str:
+        """The code that skips to the last round of a wait loop of two instructions.
+
+        ``wait: LDA INTIM, BNE wait`` waits for the timer; ``wait: DEY, BPL wait`` only waits.
+        """
+        spot = self._next(one)
+        branch = self._code[spot] if spot is not None else None
+        if branch is None or branch.opcode.mode != "rel" or branch.target != one.pc:
+            return ""
+        name, mode, cost = one.opcode
+        cycles = cost + 3 + ((one.pc ^ branch.after) & 0xFF00 > 0)
+        is_timer = mode == "abs" and one.word & 0x1287 == 0x284
+        if name in ("LDA", "LDX", "LDY") and is_timer and branch.opcode.name == "BNE":
+            return f"t = wait_for_timer(m, t, {cycles})\n"
+        if name in ("DEX", "DEY") and branch.opcode.name == "BPL":
+            register = name[2].lower()
+            return f"if {register} < 128: t += {cycles} * {register}; {register} = 0\n"
+        return ""
+
+    # Operands.
+
+    def _read(self, one: Instruction) -> str:
+        """The lines that read r; they set q if the address is not in the code."""
+        if one.is_direct:
+            return self._read_direct(one)
+        address, bus = address_code(one.opcode, str(one.low), str(one.high))
+        mode = one.opcode.mode
+        if mode in ("zpx", "zpy"):
+            return f"{address}\nif q & 0x80: r = m.ram[q & 127]\nelse: r = read_tia(m, t, q, {bus})"
+        if mode in ("abx", "aby") and self._is_table(one.word):
+            return f"{address}\nr = read_rom(m, q)"
+        lines = [
+            address,
+            "if is_simple(q): r = read_rom(m, q)",
+            "elif q & 0x1280 == 0x80: r = m.ram[q & 127]",
+        ]
+        if self._rom.scheme in (NONE, LINE):
+            lines.append(f"else: r = read(m, t, q, {bus})")
+        else:  # such a read may switch banks
+            lines.append(f"elif q & 0x1000 == 0: r = read(m, t, q, {bus})\nelse:")
+            lines.append(f" t -= {one.opcode.cycles}{_undo_cost(one)}; pc = {one.pc}")
+            lines.append(" goto(handover)")
+        return "\n".join(lines)
+
+    def _is_table(self, base: int) -> bool:
+        """Whether an address plus an index of up to 255 is ROM without side effects of reads."""
+        rom, last = self._rom, (base & 0xFFF) + 255
+        return base & 0x1000 != 0 and last < rom.hotspot and not rom.is_memory(base)
+
+    def _read_direct(self, one: Instruction) -> str:
+        q, bus = one.word, one.low if one.opcode.mode == "zp" else one.high
+        if q & 0x1000:
+            place = self._rom.place_of(q, one.spot)
+            if self._rom.is_memory(q) or self._rom.switches(q):
+                return f"r = read_cartridge(m, {q})"
+            return f"r = read_rom(m, {q})" if place is None else f"r = {self._rom.content[place]}"
+        if q & 0x80 == 0:
+            if 8 <= q & 15 < 12:
+                return f"r = {bus & 63} | is_charged(m, t, {q & 3}) << 7"
+            return f"r = read_tia(m, t, {q & 15}, {bus})"
+        if q & 0x200 == 0:
+            return f"r = m.ram[{q & 127}]"
+        return {0: "r = m.swcha", 2: "r = m.swchb"}.get(q & 7, f"r = read_port(m, t, {q & 7})")
+
+    def _write(self, one: Instruction, value: str, *, is_known: bool = False) -> str:
+        """The lines that write a value; with `is_known`, q is already the address."""
+        if one.is_direct:
+            return self._write_direct(one, value)
+        address, _ = address_code(one.opcode, str(one.low), str(one.high))
+        before = "" if is_known else f"{address}\n"
+        leave = f" if m.stop:\n  pc = {one.after}; goto(out)"
+        if one.opcode.mode in ("zpx", "zpy"):
+            other = f" t = write_tia(m, t, q & 63, {value})\n{leave}"
+            return f"{before}if q & 0x80: m.ram[q & 127] = {value}\nelse:\n{other}"
+        other = f" t = write(m, t, q, {value})\n{leave}"
+        if self._rom.scheme:
+            other += f"\n if q & 0x1000:\n  pc = {one.after}; goto(dispatch)"
+        return f"{before}if q & 0x1280 == 0x80: m.ram[q & 127] = {value}\nelse:\n{other}"
+
+    def _write_direct(self, one: Instruction, value: str) -> str:
+        q = one.word
+        if q & 0x1000:
+            if self._rom.switches(q):
+                return f"switch_bank(m, {q}); pc = {one.after}; goto(dispatch)"
+            is_memory = self._rom.is_memory(q) and q & 0x80 == 0
+            return f"m.extra_ram[{q & 127}] = {value}" if is_memory else ""
+        if q & 0x280 == 0x80:
+            return f"m.ram[{q & 127}] = {value}"
+        if q & 0x80:
+            return f"write_port(m, t, {q}, {value})"
+        return write_register(q & 0x3F, value, one.after)
+
+
+def _undo_cost(one: Instruction) -> str:
+    """Subtract the cycle of a crossed page, so that running again does not count it twice."""
+    if one.opcode.name not in PAGE_COSTS or one.opcode.mode == "izx":
+        return ""
+    if one.opcode.mode == "izy":
+        return " + ((q - y & 255) + y >> 8)"
+    return f" + ({one.low} + {one.opcode.mode[2]} >> 8)"
+
+
+def _label(spot: Spot) -> str:
+    return f"L{spot[0]:04X}_{spot[1]:04X}"

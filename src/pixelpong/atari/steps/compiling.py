@@ -1,0 +1,215 @@
+"""Compiling kernels once, and caching them for the next process if possible.
+
+The folder's name contains a hash of all sources that kernels are compiled from. So kernels may call
+parts and use constants of other files: an edit of any of them compiles all kernels again. Numba
+itself notices only changes to a kernel's own file. Numba loads its files unchecked, so their
+checksums are kept beside them (`atari.machine.cache`), and damaged ones are deleted before a
+process loads its first kernel.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core import event
+from numba.extending import register_jitable
+
+from pixelpong.atari.machine.cache import (
+    cache_folder,
+    drop_unsealed,
+    is_trusted,
+    make_folder,
+    seal_files,
+)
+from pixelpong.errors import ConfigError, note
+
+_PACKAGE = Path(__file__).parents[2]
+# Kernels call functions of these files or use their constants.
+_SOURCES = ("kernels", "learn", "pong", "atari/machine", "atari/steps", "items.py")
+
+
+def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Compile with `numba.njit` on the first call, without the GIL and with numba's cache.
+
+    If no folder can be used, as in some containers or on a full disk, each process compiles the
+    kernels again.
+
+    Raises:
+        ConfigError: numba's compiler is switched off.
+    """
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # by debuggers, for coverage
+        where = "NUMBA_DISABLE_JIT is set"
+        if "NUMBA_DISABLE_JIT" not in os.environ:  # which would override the file
+            where = "disable_jit is set in numba's configuration, such as .numba_config.yaml"
+        raise ConfigError(f"{where}, but pixelpong needs the compiler. Unset it.")
+
+    def compile_it(function: Callable[..., Any]) -> Callable[..., Any]:
+        kernel: Any = None
+        folder: Path | None = None
+        num_known = 0  # signatures that were loaded, or compiled and sealed
+
+        @functools.wraps(function)
+        def call(*args: Any) -> Any:
+            nonlocal kernel, folder, num_known
+            if kernel is None:
+                with _opening:
+                    if kernel is None:  # no other thread has made it meanwhile
+                        folder = _find_folder()
+                        kernel = _decorate(function, folder, options)
+            try:
+                return kernel(*args)
+            except Exception as error:
+                is_compiled = tuple(map(numba.typeof, args)) in kernel.signatures
+                if is_compiled and not isinstance(error, OSError):  # from writing the cache
+                    raise
+                if not is_compiled:  # perhaps the cache is to blame
+                    kernel, folder = _decorate(function, None, options), None
+                return kernel(*args)
+            finally:
+                if (count := len(kernel.signatures)) != num_known:
+                    if folder is not None and kernel.stats.cache_misses:
+                        seal_files(folder, _list_files(folder))
+                    num_known = count
+
+        def find_entry(*args: Any) -> Any:
+            """The machine code for arguments of these types; None if it is not compiled."""
+            with contextlib.suppress(KeyError):
+                return kernel.get_overload(tuple(map(numba.typeof, args)))
+            return None
+
+        call.find_entry = find_entry  # type: ignore[attr-defined]
+        return call
+
+    return compile_it
+
+
+# A kernel, and a part of kernels, which is compiled with its callers. With NumPy's error model,
+# divisions need no check for zero and can be vectorised.
+kernel = compiled(error_model="numpy")
+kernel_part: Any = register_jitable(error_model="numpy")
+
+
+class Entry:
+    """A kernel for calls with arguments of the same types each time; the first call finds them.
+
+    To find the types of some forty arrays takes a fifth of a step of one game.
+    """
+
+    def __init__(self, kernel: Any) -> None:
+        """Make it for a function that `compiled` has returned."""
+        self._kernel, self._entry = kernel, None
+
+    def __call__(self, *args: Any) -> Any:
+        """Call the kernel. Arguments of other types than at the first call are undefined."""
+        if self._entry is not None:
+            return self._entry(*args)
+        result = self._kernel(*args)
+        self._entry = self._kernel.find_entry(*args)
+        return result
+
+
+# Held by one thread at a time, because numba's settings belong to the process.
+_opening = threading.Lock()
+
+
+def _decorate(function: Callable[..., Any], folder: Path | None, options: dict[str, Any]) -> Any:
+    """Make numba's kernel, with its cache in a folder."""
+    kernel: Any = None
+    if folder is not None:
+        # Numba raises an error if it cannot use the folder.
+        with _caching_in(folder), contextlib.suppress(RuntimeError):
+            kernel = numba.njit(function, cache=True, nogil=True, **options)
+    kernel = kernel or numba.njit(function, nogil=True, **options)
+    _kernels.add(kernel)
+    return kernel
+
+
+def _find_folder() -> Path | None:
+    """A writable folder for the compiled code of these sources, with only whole files in it.
+
+    It is inside the folder that the user gave to numba, or else in our cache folder or next to
+    the package. None if no folder is writable and trusted.
+    """
+    given = numba.config.CACHE_DIR  # type: ignore[attr-defined]
+    for parent in (given and Path(given), cache_folder(), _PACKAGE / "__pycache__"):
+        if not parent or not is_trusted(parent):
+            continue
+        folder: Path = parent / f"kernels-{_hash_of_sources()}"
+        with contextlib.suppress(OSError):
+            make_folder(folder)
+            if os.access(folder, os.W_OK) and is_trusted(folder):
+                _drop_damaged(folder)
+                return folder
+    return None
+
+
+@functools.cache
+def _drop_damaged(folder: Path) -> None:
+    """Delete damaged files, once per process; all its kernels are then compiled or intact."""
+    drop_unsealed(folder, _list_files(folder))
+
+
+def _list_files(folder: Path) -> list[Path]:
+    """The files that numba has written to a folder."""
+    return sorted(folder.rglob("*.nb[ci]"))
+
+
+_kernels: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+class _Announcement(event.Listener):
+    """Says on a terminal that kernels are being compiled, once per process."""
+
+    def on_start(self, started: event.Event) -> None:
+        """Numba starts to compile a function, which may belong to another program."""
+        if started.data["dispatcher"] in _kernels:
+            _announce()
+
+    def on_end(self, ended: event.Event) -> None:
+        """Say nothing; numba requires this method."""
+
+
+@functools.cache
+def _announce() -> None:
+    note("Compiling the kernels for this processor, once …")
+
+
+event.register("numba:compile", _Announcement())
+
+
+@contextlib.contextmanager
+def _caching_in(folder: Path) -> Iterator[None]:
+    """Context manager that has numba cache the functions decorated inside it in a folder.
+
+    That takes two settings: users can also choose the classes that find a folder.
+    """
+    ours = {"CACHE_DIR": str(folder), "CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator"}
+    before = {name: getattr(numba.config, name) for name in ours}
+    for name, value in ours.items():
+        setattr(numba.config, name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(numba.config, name, value)
+
+
+@functools.cache
+def _hash_of_sources() -> str:
+    """Hash what compiled code depends on besides the processor, which numba's index names."""
+    digest = hashlib.sha256(f"{numba.__version__} {np.__version__}".encode())
+    for name in _SOURCES:
+        source = _PACKAGE / name
+        for path in [source] if source.is_file() else sorted(source.glob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]

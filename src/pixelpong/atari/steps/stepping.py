@@ -1,0 +1,363 @@
+"""Steps of many games at once for `pixelpong.games`, in compiled code that releases the GIL.
+
+Each thread plays its part of the games, one after the other, on its own console. A game is a row in
+a few arrays (`GAME` and its observations), so a state is a copy of these rows. A step of a part is
+one call. Python cannot interrupt it, and the call itself records that the step was played.
+
+The observation "atari" equals that of ale-py's ``AtariVectorEnv`` bit for bit. It is the maximum of
+a step's last two frames, in grey or in colour, reduced by averaging areas as OpenCV does, in
+float32 and with the same order of sums. If a game ends within a step, ale-py leaves its loop before
+it takes the last picture, and the observation is made of the pictures it took before; this code
+does the same. If only grey is needed, the console draws in grey; otherwise colours are looked up.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.atari.steps.compiling import kernel, kernel_part
+from pixelpong.atari.steps.episode import Console, copy, play_step, save
+from pixelpong.atari.steps.intrinsics import call_shrink, lowest_bit
+from pixelpong.atari.steps.opening import Starts, start_episode, toss_coins, use_coins
+
+# Instead of a move: start an episode; repeat the last observation; do nothing. Nothing ends then.
+RESET, LEAVE, SKIP = -1, -2, -3
+# When the next episode of a game starts that has ended: by a RESET, in the next step whatever its
+# move, in the same step.
+NEVER, NEXT_STEP, SAME_STEP = range(3)
+
+
+class Games(NamedTuple):
+    """The N games; changed in place."""
+
+    rows: NDArray[np.void]  # [N] `GAME`
+    chances: NDArray[np.void]  # [N] `CHANCE`
+    states: NDArray[np.uint8]  # [N, ·], the states of their consoles
+    memories: NDArray[np.uint8]  # [N or 0, ·], the memories of the left side's networks
+    frames: NDArray[np.uint8]  # [N or 0, rows, 160], the newest frames if they are kept
+
+
+class Orders(NamedTuple):
+    """The orders for the next step."""
+
+    # [N, 2], the console's actions of both sides; the first may be RESET, LEAVE or SKIP. If actions
+    # are continuous, the second says how far the first turns a paddle.
+    moves: NDArray[np.int64]
+    seeds: NDArray[np.int64]  # [N], for a RESET; −1: the next episode of the same seed
+    uniforms: NDArray[np.float64]  # [N, ·, sides × width], one row per step, see `play_step`
+    remembered: NDArray[np.uint8]  # [N or 0, ·], `memories` after these moves
+
+
+class Results(NamedTuple):
+    """The results of a step, which the kernel writes."""
+
+    observations: NDArray[Any]  # [N, …]
+    # The last observations of episodes that ended, in games where the next episode has already
+    # started; else [0, …].
+    final_observations: NDArray[Any]
+    numbers: NDArray[np.int32]  # [7, N], each line as REWARD and so on say
+    ends: NDArray[np.bool_]  # [3, N], each line as IS_OVER and so on say
+
+
+# The lines of `Results.numbers`. The last three are 0 in games that do not play; steps and return
+# are those of the episode that was played, also if the next one has already started.
+REWARD, LIVES, TOTAL_FRAMES, EPISODE_FRAMES, EPISODE_STEPS, EPISODE_RETURN, FAULT = range(7)
+# The lines of `Results.ends`: the episode is over; the frame limit ended it; a life was lost.
+IS_OVER, IS_CUT, IS_LOST = range(3)
+
+Pictures = tuple[NDArray[np.uint8], NDArray[np.uint8]]  # [rows, 160] each
+
+
+class AtariView(NamedTuple):
+    """The data for the observation "atari"; all but `pictures` and `colours` change."""
+
+    pictures: Pictures
+    stacks: NDArray[np.uint8]  # [N, stack, height × width × channels], reduced pictures
+    kept: NDArray[np.uint8]  # [N, channels, rows, 160], the newest picture if the game may end
+    # [channels, 256], the level of each palette index; [0, 256] if the console draws levels.
+    colours: NDArray[np.uint8]
+    planes: Pictures  # [channels, rows, 160] each, the channels of both pictures
+    shrink: int  # address of the function from `atari.machine.shrinking`
+    scratch: NDArray[np.float32]
+    small: NDArray[np.uint8]  # [height, width], one channel of a reduced picture
+
+
+class FieldView(NamedTuple):
+    """The data for the observations "field" and "pixels"; `fields` changes."""
+
+    fields: NDArray[np.uint64]  # [N, 2, 80, 2], the last two fields; `newest` says which is newer
+    drawn: NDArray[np.uint64]  # [80, 2], the field that the console draws if it draws no pictures
+    is_active: NDArray[np.bool_]  # [256], whether a palette index is not background
+    pictures: Pictures  # [0, 160] each if the console draws fields
+
+
+class FrameView(NamedTuple):
+    """The data for the observation "frame"."""
+
+    frames: NDArray[np.uint8]  # [N, rows, 160], the newest frames
+    words: NDArray[np.uint64]  # [N, rows, 20], the same bytes as 64-bit words
+    palette: NDArray[np.uint8]  # [256, 3]
+
+
+class NoView(NamedTuple):
+    """Nothing is observed."""
+
+
+class Part(NamedTuple):
+    """The data that a thread needs to play some games of the same cartridge."""
+
+    console: Console
+    starts: Starts
+    row: NDArray[np.float64]  # [·], numbers for a step or an opening
+    number: int  # of the part
+    which: NDArray[np.int64]  # [·], the games
+    autoresets: int  # NEVER, NEXT_STEP or SAME_STEP
+    pictures: Pictures  # the pictures of the console's machines
+    observed: Any  # `AtariView`, `FieldView`, `FrameView` or `NoView`
+
+
+# --- the observation "atari" --------------------------------------------------------------------
+
+
+@kernel_part
+def _look_up(picture, levels, out):  # type: ignore[no-untyped-def]
+    """Look up the levels of a picture's palette indices and write them to `out`."""
+    for y in range(len(picture)):
+        for x in range(picture.shape[1]):
+            out[y, x] = levels[picture[y, x]]
+
+
+@kernel_part
+def _see_atari(game, i, num_pictures, which, atari):  # type: ignore[no-untyped-def]
+    """Add the newest picture to the stack of a game."""
+    before, game.newest = game.newest, (game.newest + 1) % atari.stacks.shape[1]
+    if game.steps == 0:
+        atari.stacks[i] = 0
+    stack = atari.stacks[i, game.newest]
+    if num_pictures == 0:  # the game ended before a picture was taken
+        copy(atari.stacks[i, before], stack)
+        return
+    second = which if num_pictures == 2 else 0
+    for c in range(len(atari.colours)):
+        _look_up(atari.pictures[0], atari.colours[c], atari.planes[0][c])
+        if second:
+            _look_up(atari.pictures[second], atari.colours[c], atari.planes[second][c])
+    for c in range(atari.kept.shape[1]):
+        one, two = atari.planes[0][c], atari.planes[second][c]
+        _shrink(atari, stack, c, atari.kept[i, c] if num_pictures == 1 else one, two)
+        if game.may_end:  # the next step may need this
+            for y in range(len(one)):
+                for x in range(one.shape[1]):
+                    atari.kept[i, c, y, x] = max(one[y, x], two[y, x])
+
+
+@kernel_part
+def _shrink(atari, stack, c, first, second):  # type: ignore[no-untyped-def]
+    """Reduce channel c of the maximum of two pictures and write it to ``stack`` [·]."""
+    num_channels = atari.kept.shape[1]
+    out = stack.reshape(atari.small.shape) if num_channels == 1 else atari.small
+    call_shrink(
+        atari.shrink, first.ctypes.data, second.ctypes.data, out.ctypes.data,
+        atari.scratch.ctypes.data,
+    )  # fmt: skip
+    if num_channels > 1:
+        flat = out.reshape(-1)
+        for k in range(len(flat)):
+            stack[num_channels * k + c] = flat[k]
+
+
+@kernel_part
+def _show_atari(game, i, atari, out):  # type: ignore[no-untyped-def]
+    """Write the stack of a game, with the newest picture last."""
+    stacks = atari.stacks
+    for k in range(stacks.shape[1]):
+        copy(stacks[i, (game.newest + 1 + k) % stacks.shape[1]], out[i, k])
+
+
+# --- frames and fields --------------------------------------------------------------------------
+
+
+@kernel_part
+def _see_field(game, i, num_pictures, which, view):  # type: ignore[no-untyped-def]
+    """Store the newest field; if pictures are drawn, compute it as `preprocess` does."""
+    game.newest = 1 - game.newest
+    field, drawn, picture = view.fields[i, game.newest], view.drawn, view.pictures[which]
+    for row in range(len(field)):
+        field[row, 0], field[row, 1] = drawn[row, 0], drawn[row, 1]
+        if len(picture):
+            field[row] = 0
+            for x in range(80):
+                is_on = view.is_active[picture[35 + 2 * row, 2 * x]]
+                field[row, x >> 6] |= np.uint64(is_on) << np.uint64(x & 63)
+
+
+@kernel_part
+def _see_nothing(game, i, num_pictures, which, view):  # type: ignore[no-untyped-def]
+    """Do nothing, because frames are stored in any case."""
+
+
+@kernel_part
+def _show_frame(game, i, view, out):  # type: ignore[no-untyped-def]
+    """Write the newest frame of a game in colour, [rows, 3 × 160]."""
+    frame, words, palette = view.frames[i], view.words[i], view.palette
+    for y in range(len(frame)):
+        is_new = y == 0
+        for k in range(words.shape[1]):
+            is_new |= words[y, k] != words[y - 1, k]
+        row = out[i, y]
+        if is_new:
+            for x in range(frame.shape[1]):
+                for c in range(3):
+                    row[3 * x + c] = palette[frame[y, x], c]
+        else:
+            copy(out[i, y - 1], row)
+
+
+@kernel_part
+def _show_field(game, i, view, out):  # type: ignore[no-untyped-def]
+    """Write a 1 for each pixel that is on, [80, 80]."""
+    fields = view.fields[i]
+    _write_signs(fields[game.newest], fields[:0], out[i])
+
+
+@kernel_part
+def _show_pixels(game, i, view, out):  # type: ignore[no-untyped-def]
+    """Write the difference of two fields, [80, 80]; zeros at the first step of an episode."""
+    fields, newest = view.fields[i], game.newest
+    before = 1 - newest if game.steps > 0 else newest
+    _write_signs(fields[newest], fields[before : before + 1], out[i])
+
+
+@kernel_part
+def _show_nothing(game, i, view, out):  # type: ignore[no-untyped-def]
+    """Nothing is observed."""
+
+
+@kernel_part
+def _write_signs(now, before, out):  # type: ignore[no-untyped-def]
+    """Write 1 for each pixel that is on, or ±1 for each change if `before` is [1, 80, 2]."""
+    out[:] = 0
+    for row in range(len(now)):
+        for word in range(2):
+            bits = now[row, word]
+            changed = bits ^ before[0, row, word] if len(before) else bits
+            while changed != 0:
+                bit = lowest_bit(changed)
+                out[row, 64 * word + bit] = 1 if bits >> np.uint64(bit) & np.uint64(1) else -1
+                changed &= changed - np.uint64(1)
+
+
+@kernel_part
+def _keep_frame(picture, frame):  # type: ignore[no-untyped-def]
+    """Store the newest frame of a game."""
+    for y in range(len(picture)):
+        copy(picture[y], frame[y])
+
+
+@kernel_part
+def _play_one(games, orders, part, i):  # type: ignore[no-untyped-def]
+    """Play one step of a game and return what `play_step` returns."""
+    console, game, chance = part.console, games.rows[i], games.chances[i]
+    rules, now, uniforms = console.rules[0], console.now[0], orders.uniforms
+    for side in range(rules.num_sides):
+        now.moves[side] = orders.moves[i, side]
+    state, machine = games.states[i], console.machines[0]
+    for k in range(rules.state_size):
+        machine[k] = state[k]
+    now.lives[0] = chance.lives
+    now.turns[0], now.turns[1] = chance.turn, orders.moves[i, 1]
+    row, played = uniforms[i, game.steps % uniforms.shape[1]], game.num_frames
+    if rules.tosses_coins:
+        toss_coins(chance.coins, rules.most_frames, part.row)
+        row = part.row
+    num_pictures, which = play_step(console, game, row)
+    use_coins(rules, chance, rules.most_frames if rules.wastes_coins else game.num_frames - played)
+    chance.lives, chance.turn = now.lives[1], now.turns[0]
+    return num_pictures, which
+
+
+def _make_step(see: Any, show: Any) -> Any:
+    """Make the kernel for one kind of observation."""
+
+    @kernel
+    def step(games, orders, part, results, done):  # type: ignore[no-untyped-def]
+        """Play a step of some games, or start their next episodes.
+
+        Args:
+            games: `Games`.
+            orders: `Orders`.
+            part: `Part`.
+            results: `Results`.
+            done: [parts] bool; the entry of this part is set. If it was already set, this step
+                has been played, and nothing is done.
+        """
+        if done[part.number]:
+            return
+        console, view, out = part.console, part.observed, results.observations
+        rules, memories, frames = console.rules[0], games.memories, games.frames
+        for i in part.which:
+            for line in (REWARD, EPISODE_STEPS, EPISODE_RETURN, FAULT):
+                results.numbers[line, i] = 0
+            for line in range(3):
+                results.ends[line, i] = False
+            if orders.moves[i, 0] == SKIP:
+                continue
+            game, chance = games.rows[i], games.chances[i]
+            if orders.moves[i, 0] == LEAVE:
+                show(game, i, view, out)
+            else:
+                is_lost, before = False, np.int64(-1)
+                if orders.moves[i, 0] == RESET or (part.autoresets == NEXT_STEP and not game.is_on):
+                    start_episode(games, i, orders.seeds[i], part)
+                    memories[i : i + 1] = 0
+                    see(game, i, 2, 0, view)
+                    which = 0
+                else:
+                    before = game.total_frames
+                    num_pictures, which = _play_one(games, orders, part, i)
+                    is_lost = 0 < console.now[0].lives[1] < console.now[0].lives[0]
+                    see(game, i, num_pictures, which, view)
+                    save(console.machines[which], games.states[i], rules.state_size)
+                    if len(memories):
+                        copy(orders.remembered[i], memories[i])
+                if len(frames) and game.total_frames > before:  # a start can be beyond the limit
+                    _keep_frame(part.pictures[which], frames[i])
+                show(game, i, view, out)
+                is_told = is_lost and rules.ends_at_lost_life | rules.tells_lost_life
+                reward = game.reward
+                results.numbers[REWARD, i] = (
+                    min(max(reward, -1), 1) if rules.clips_rewards else reward
+                )
+                results.ends[IS_OVER, i] = game.is_over or is_told
+                # A start may be beyond the limit, but only a step reports it.
+                results.ends[IS_CUT, i] = game.is_cut and game.steps > 0 and not is_told
+                results.ends[IS_LOST, i] = is_lost
+                results.numbers[EPISODE_STEPS, i] = game.steps
+                results.numbers[EPISODE_RETURN, i] = game.points[0] - game.points[1]
+                if part.autoresets == SAME_STEP and not game.is_on and not game.fault:
+                    show(game, i, view, results.final_observations)
+                    start_episode(games, i, -1, part)
+                    memories[i : i + 1] = 0
+                    see(game, i, 2, 0, view)
+                    if len(frames):
+                        _keep_frame(part.pictures[0], frames[i])
+                    show(game, i, view, out)
+                results.numbers[FAULT, i] = game.fault
+            results.numbers[LIVES, i] = chance.lives
+            results.numbers[TOTAL_FRAMES, i] = game.total_frames
+            results.numbers[EPISODE_FRAMES, i] = game.episode_frames
+        done[part.number] = True
+
+    return step
+
+
+STEPS = {  # by observation
+    "atari": _make_step(_see_atari, _show_atari),
+    "frame": _make_step(_see_nothing, _show_frame),
+    "field": _make_step(_see_field, _show_field),
+    "pixels": _make_step(_see_field, _show_pixels),
+    "nothing": _make_step(_see_nothing, _show_nothing),
+}
