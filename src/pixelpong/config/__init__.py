@@ -9,27 +9,32 @@ options of single commands are in `faces.api`. `config.options` repeats the type
 from __future__ import annotations
 
 import contextlib
-import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
-from pixelpong.config.protocols import FrameLimit, FrameSkip, Name, Protocol, find_protocol
-from pixelpong.errors import ConfigError, did_you_mean, list_words, must_be, unknown
-from pixelpong.schema import Count, Meta, Number, Positive, Share, Weight, convert
+from pixelpong.config.protocols import Name, Protocol, find_protocol
+from pixelpong.errors import ConfigError, did_you_mean, unknown
+from pixelpong.schema import (
+    Count,
+    FrameLimit,
+    FrameSkip,
+    Meta,
+    Number,
+    Positive,
+    Setting,
+    Share,
+    Weight,
+)
 
 COMMAND_LINE = "command line"  # an origin; errors spell its options as flags
 NONE = "none"  # stands for None in a file and on the command line
 
-_TYPE_NAMES = {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}
-
 
 @dataclass(frozen=True)
-class Option:
+class Option(Setting):
     """One option, for the command line, the documentation and the checks."""
 
-    name: str
-    type: Any
     default: Any
     help: str = ""
     source: str = ""  # the source of the default
@@ -48,45 +53,14 @@ class Option:
         return self.name == "preset" or self.section in ("budget", "schedule", "engine")
 
     @property
-    def _values(self) -> Any:
-        """The type without None."""
-        members = get_args(self.type)
-        return members[0] if type(None) in members else self.type
-
-    @property
-    def base_type(self) -> type:
-        """The type of a value, without None and without bounds."""
-        return str if self.choices else getattr(self._values, "__origin__", self._values)
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """The words that it accepts; empty if it accepts any value of its type."""
-        return get_args(self._values) if get_origin(self._values) is Literal else ()
-
-    @property
     def can_be_none(self) -> bool:
         """Whether the word `NONE` unsets it."""
         return self.section == "budget"
 
     def describe_values(self, got: object = None) -> str:
-        """Describe the values that it accepts.
-
-        The bound `lt`, a limit of the machine, is mentioned only if `got` exceeds it.
-
-        >>> Option("x", Literal["left", "right"] | None, None).describe_values()
-        'left or right'
-        """
-        if self.choices:
-            return list_words(self.choices, "or")
-        words = _TYPE_NAMES.get(self.base_type, "a path")
-        for bound in getattr(self._values, "__metadata__", ()):
-            if bound.le is None:
-                words += f" of at least {bound.ge}"
-            else:
-                words += f" from {bound.ge} to {bound.le}"
-            if bound.lt is not None and isinstance(got, int | float) and got >= bound.lt:
-                words += f" and less than {bound.lt:,}"
-        return f"{words} or {NONE}" if self.can_be_none else words
+        """Describe the values that it accepts, see `Setting`."""
+        words = super().describe_values(got)
+        return f"{words} or {NONE}" if self.can_be_none and not self.choices else words
 
     def read(self, text: str) -> Any:
         """Read a value from the command line; a whole number may be written as 1e6.
@@ -104,34 +78,13 @@ class Option:
 
     def check(self, value: Any, origin: str) -> Any:
         """Convert a value from `origin` to the option's type, or refuse it."""
-        plain = _as_python(value)
-        if self.can_be_none and isinstance(plain, str) and plain.lower() == NONE:
+        if self.can_be_none and isinstance(value, str) and value.lower() == NONE:
             return None
-        if self.base_type is int and isinstance(plain, float) and plain.is_integer():
-            plain = int(plain)  # such as 1e6
-        try:
-            return convert(plain, self.type)
-        except ValueError:
-            raise ConfigError(self._describe_error(value, origin)) from None
+        return super().check(value, origin)
 
-    def _describe_error(self, value: Any, origin: str) -> str:
-        try:
-            got = reprlib.repr(value)
-        except ValueError:
-            got = "a number of more than 4,300 digits"
-        advice = ""
-        if isinstance(value, list):
-            advice = "give one value, or use the list in a sweep"
-        advice = did_you_mean(got.strip("'"), self.choices, advice)
-        allowed = self.describe_values(_as_python(value))
-        if origin == COMMAND_LINE:
-            return must_be(self.flag, allowed, got, advice)
-        return f"{origin}: {must_be(self.name, allowed, got, advice)}"
-
-
-def _as_python(value: Any) -> Any:
-    """Convert a NumPy number to a Python number; return any other value unchanged."""
-    return value.item() if hasattr(value, "item") else value
+    def spell(self, origin: str) -> str:
+        """Its flag for the command line; elsewhere the origin and its name."""
+        return self.flag if origin == COMMAND_LINE else super().spell(origin)
 
 
 def option(default: Any, text: str, **facts: Any) -> Any:

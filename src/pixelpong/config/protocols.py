@@ -7,14 +7,11 @@ game is. The names are those used in publications.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pixelpong.schema import Meta, Share
+from pixelpong.schema import MAX_FRAMES, FrameLimit, FrameSkip, Share
 
 Name = Literal["ALE/Pong-v5", "Pong-v0", "PongDeterministic-v4", "PongNoFrameskip-v4"]
-MAX_FRAMES = 108_000  # frame limit of an episode, 30 minutes of play
-FrameSkip = Annotated[int, Meta(ge=1, le=60)]
-FrameLimit = Annotated[int, Meta(ge=1, le=MAX_FRAMES)]
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,9 @@ from pixelpong.atari.games.rules import PONG
 from pixelpong.atari.machine.cartridges import cartridge, facts, not_scored
 from pixelpong.atari.machine.record import MOST_ROWS, WIDTH
 from pixelpong.config import Option
-from pixelpong.config.protocols import FrameLimit, FrameSkip
 from pixelpong.errors import ConfigError, must_be
 from pixelpong.items import BUILTIN
-from pixelpong.schema import Count, Meta, Number, Share
+from pixelpong.schema import Count, FrameLimit, FrameSkip, Meta, Number, Share
 
 Observation = Literal["atari", "pixels", "frame", "field"]
 Actions = Literal["six", "three", "two"]

@@ -27,10 +27,10 @@ from pixelpong.atari.envs.options import CoinsName, check_option
 from pixelpong.atari.envs.vector import Actions, Observation, VectorEnv
 from pixelpong.atari.games.memory import read_array
 from pixelpong.atari.games.rules import PONG
-from pixelpong.config.protocols import FrameLimit, FrameSkip, Name, Protocol, find_protocol
+from pixelpong.config.protocols import Name, Protocol, find_protocol
 from pixelpong.errors import ConfigError, must_be, unknown
 from pixelpong.items import BUILTIN
-from pixelpong.schema import Share
+from pixelpong.schema import FrameLimit, FrameSkip, Share
 
 Step = tuple[NDArray[Any], float, bool, bool, dict[str, Any]]
 

@@ -49,11 +49,10 @@ from pixelpong.atari.games.memory import State
 from pixelpong.atari.games.rules import PONG
 from pixelpong.atari.games.turns import Workers
 from pixelpong.atari.steps.stepping import LEAVE, RESET, SKIP, Results
-from pixelpong.config.protocols import FrameLimit, FrameSkip
 from pixelpong.envs.opponents import Opponents
 from pixelpong.items import BUILTIN
 from pixelpong.machine import count_cores
-from pixelpong.schema import Count, Number, Share
+from pixelpong.schema import Count, FrameLimit, FrameSkip, Number, Share
 
 
 class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
