@@ -119,7 +119,7 @@ def compare_observations(**how: Any) -> dict[str, Any]:
         "atari, one thread": make("atari", 1),
         **{name: make_rate(envs, NUM_ENVS) for name, envs in others.items()},
         "make_env": make_rate(pixelpong.make_env(), None),
-        "ALE/Pong-v5": make_rate(make_theirs(), None),
+        "ALE/Pong-v5": make_rate(make_theirs("pong"), None),
     }
     found = Rounds(rows, **how)
     pairs = [

@@ -41,11 +41,11 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pixelpong.atari.envs.stable_baselines import make_sb3 as make_sb3
     from pixelpong.config import Config as Config
     from pixelpong.config.presets import load_preset as load_preset
     from pixelpong.config.presets import preset_names as preset_names
     from pixelpong.envs import make_env as make_env
+    from pixelpong.envs import make_sb3 as make_sb3
     from pixelpong.envs import make_two as make_two
     from pixelpong.envs import make_vec as make_vec
     from pixelpong.errors import PixelpongError as PixelpongError
@@ -87,7 +87,7 @@ _HOMES = {
     "make_env": "envs",
     "make_vec": "envs",
     "make_two": "envs",
-    "make_sb3": "envs.stable_baselines",
+    "make_sb3": "envs",
     "Config": "config",
     "load_preset": "config.presets",
     "preset_names": "config.presets",

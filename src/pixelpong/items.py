@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong.atari.sides import BUILTIN as BUILTIN
+from pixelpong.atari.sides import SELF as SELF
+
 NUM_PIXELS = 80 * 80  # the inputs of the classic network: the cropped field at half resolution
 # Actions in Gymnasium's numbers; its RIGHT moves the paddle up, its LEFT moves it down.
 STAY, UP, DOWN = 0, 2, 3
 ACTIONS = (STAY, UP, DOWN)  # for the fast mode; the classic mode has only UP and DOWN
 # Name → array. The first axis of ``W1`` is the inputs, so that an input's row is contiguous.
 Params = dict[str, NDArray[Any]]
-# Opponents: the game's own player, the learning network itself, or each of them in half the games.
-BUILTIN, SELF, HALF = "builtin", "self", "half"
+HALF = "half"  # as an opponent: the built-in player in half the games, the learning network in half
 
 
 def read_only(params: Params) -> Params:

@@ -97,7 +97,7 @@ def test_an_id_is_one_game_whether_made_alone_or_many_at_once(game, options, mod
 @pytest.mark.parametrize("max_frames", [40, 41])
 def test_the_frame_limit_is_ale_pys(max_frames):
     options = {"max_num_frames_per_episode": max_frames, "repeat_action_probability": 0.25}
-    ours, theirs = pixelpong.make_env(coins="ale", **options), make_theirs(**options)
+    ours, theirs = pixelpong.make_env(coins="ale", **options), make_theirs("pong", **options)
     assert count_ends(ours, theirs, 1, 60) > 4
 
 

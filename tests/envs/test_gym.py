@@ -162,7 +162,7 @@ def test_what_is_no_action_and_a_step_after_the_end_are_refused_with_the_way_out
 
 def test_one_game_is_as_atari_programs_expect_it():
     env = pixelpong.make_env("field")
-    assert env.get_action_meanings() == make_theirs().unwrapped.get_action_meanings()
+    assert env.get_action_meanings() == make_theirs("pong").unwrapped.get_action_meanings()
     assert env.metadata.keys() == pixelpong.make_env.metadata.keys()
     with pytest.raises(ConfigError, match=r"reset\(\) has no option 'typo'"):
         env.reset(options={"typo": 1})

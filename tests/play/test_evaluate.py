@@ -101,7 +101,7 @@ def test_an_exported_agent_is_named_after_its_run(make_run, call, tmp_path, monk
 def test_an_agent_plays_the_same_in_gymnasiums_own_environment_again(report, call, monkeypatch):
     """Cut off, for its game lasts 8,000 steps; who looks at nothing has lost 20 points then."""
     monkeypatch.setattr(
-        "pixelpong.atari.envs.gym.make_theirs", lambda: TimeLimit(make_theirs(), 1000)
+        "pixelpong.atari.envs.gym.make_theirs", lambda game: TimeLimit(make_theirs(game), 1000)
     )
     words = ["evaluate", "champion", "--in-gymnasium"]
     told = report(*words, "--episodes", "1", "--seed", "3", "--sampled")
@@ -140,7 +140,7 @@ class TheirEnvironment:
 
 def test_games_in_gymnasium_have_seeds_of_their_own_and_leave_the_policy_alone(monkeypatch):
     env = TheirEnvironment()
-    monkeypatch.setattr("pixelpong.atari.envs.gym.make_theirs", lambda: env)
+    monkeypatch.setattr("pixelpong.atari.envs.gym.make_theirs", lambda game: env)
     policy = pixelpong.Policy.load("club")
     policy.act(env.draw())
     before = policy._memory

@@ -6,38 +6,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.agent.choice import open_agent
-from pixelpong.atari.envs.actions import DUEL_ACTIONS
-from pixelpong.atari.games.games import Games
-from pixelpong.items import BUILTIN, SELF
+from pixelpong.kernels.records import STREAM, are_streams
+from pixelpong.pong.cartridge import DUEL_CODES
 from pixelpong.pong.preprocess import mirror
 from pixelpong.run.arrays import fingerprint
 
 
-class Opponents:
-    """An agent's networks, one for each game; none if no agent opposes."""
+class AgentOpponents:
+    """An agent's networks, one for each game; see `pixelpong.atari.games.opponents`."""
+
+    record = STREAM
+    are_sound = staticmethod(are_streams)
 
     def __init__(self, name: str, size: int) -> None:
         """Load the agent with this name for `size` games."""
-        agent = None if name in (BUILTIN, SELF) else open_agent(name)[1]
-        self._networks = [agent.make_network() for _ in range(size)] if agent else []
-        self.fingerprint = fingerprint(agent.params) if agent else name
+        _, agent = open_agent(name)
+        self._networks = [agent.make_network() for _ in range(size)]
+        self.fingerprint = fingerprint(agent.params)
 
-    def __bool__(self) -> bool:
-        return bool(self._networks)
-
-    def sit_down(self, games: Games) -> None:
-        """Let the networks remember in the memory of the games."""
-        for i, network in enumerate(self._networks):
-            network.stream = games.remembered[i : i + 1]
-
-    def decide(self, games: Games, is_on: NDArray[np.bool_]) -> None:
-        """Write the moves of the left side in the games in progress."""
-        uniforms = games.orders.uniforms
-        if self._networks:
-            games.remembered[:] = games.streams
-        for i, network in enumerate(self._networks):
-            if is_on[i]:
-                row = games.rows["steps"][i] % uniforms.shape[1]
-                uniform = uniforms[i, row, uniforms.shape[2] // 2]
-                action = network.act(mirror(games.frames[i]), uniform)
-                games.orders.moves[i, 1] = DUEL_ACTIONS[action]
+    def decide(
+        self,
+        frames: NDArray[np.uint8],
+        uniforms: NDArray[np.float64],
+        records: NDArray[np.void],
+        is_on: NDArray[np.bool_],
+    ) -> NDArray[np.int64]:
+        """Choose the console's actions for the left side, [N], in games in progress."""
+        moves = np.zeros(len(is_on), np.int64)
+        for i in np.flatnonzero(is_on):
+            network = self._networks[i]
+            network.stream = records[i : i + 1]
+            moves[i] = DUEL_CODES[network.act(mirror(frames[i]), uniforms[i])]
+        return moves

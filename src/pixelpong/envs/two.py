@@ -14,8 +14,9 @@ import gymnasium
 import numpy as np
 
 from pixelpong.atari.envs.maker import Maker
-from pixelpong.atari.envs.vector import Observation, VectorEnv
-from pixelpong.atari.games.rules import PONG
+from pixelpong.atari.games.views import FRAME
+from pixelpong.envs.plugs import DEFAULT_GAME, Observation
+from pixelpong.envs.vector import VectorEnv
 from pixelpong.errors import ConfigError, must_be
 from pixelpong.items import SELF
 from pixelpong.pong.preprocess import mirror
@@ -32,7 +33,7 @@ with contextlib.suppress(ImportError):
 MAKE_TWO = Maker(
     "make_two",
     {
-        "num_envs": 1, "game": PONG, "games": None, "opponent": SELF, "batch_size": 0,
+        "num_envs": 1, "game": DEFAULT_GAME, "games": None, "opponent": SELF, "batch_size": 0,
         "autoreset_mode": "Disabled", "num_threads": 1, "thread_affinity_offset": -1,
     },
 )  # fmt: skip
@@ -126,7 +127,6 @@ class TwoPlayerEnv(ParallelEnv):
 
     def _see(self, right: Any) -> Each:
         """Each side's observation."""
-        kind = self._envs.observation
-        axes = {"atari": 2, "field": 1, "pixels": 1}  # across the picture
-        left = mirror(right) if kind == "frame" else np.flip(right, axes[kind])
+        kind = self._envs._view.observation
+        left = mirror(right) if kind is FRAME else np.flip(right, kind.horizontal_axis)
         return {"right": right, "left": np.ascontiguousarray(left)}

@@ -178,7 +178,7 @@ class Policy:
 
         player = Policy(self._agent)
         returns, steps = [0.0] * episodes, [0] * episodes
-        with contextlib.closing(make_theirs()) as env:
+        with contextlib.closing(make_theirs("pong")) as env:
             for number in range(episodes):
                 rng = make_rng(seed, "evaluate", 0, number)
                 frame, _ = env.reset(seed=int(rng.integers(2**31)))

@@ -308,7 +308,7 @@ def _make_play(decide: Any, forget: Any, up: int) -> Any:
                 for side in range(len(networks)):
                     forget(networks[side])
             if stream.is_new:
-                take_field(console.field, stream)
+                take_field(console.drawn, stream)
             for side in range(len(networks)):
                 decide(networks[side], records[side], stream, side, row[side * width], t)
             t += 1

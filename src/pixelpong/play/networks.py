@@ -33,6 +33,7 @@ from pixelpong.kernels.playing import play_gated, play_plain
 from pixelpong.kernels.records import GATED_STEP, MAX_INPUTS, NUM_MARKS, PLAIN_STEP, STREAM
 from pixelpong.learn import gated, network
 from pixelpong.pong import features
+from pixelpong.pong.field import FIELD_SIZE
 from pixelpong.pong.preprocess import pack_field
 
 # Values to use instead of a uniform number in [0, 1).
@@ -83,7 +84,8 @@ class Network:
         self.use(params)
         # These are for decisions on screens.
         self._uniforms, self.stream = np.zeros((1, 1, 1)), np.zeros(1, STREAM)
-        self._console = no_console()
+        self._field = np.zeros((FIELD_SIZE, 2), np.uint64)
+        self._console = no_console(self._field)
 
     def _require_fit(self, params: Params) -> tuple[int, np.dtype[Any]]:
         """Refuse shapes that would be unsafe for kernels, and numbers that are not finite."""
@@ -165,7 +167,7 @@ class Network:
         """See the next screen and choose an action, with a number in [0, 1) or with `GREEDY`."""
         self._uniforms[:] = uniform
         self.stream["is_new"] = 1
-        self._console.field[:] = pack_field(screen)
+        self._field[:] = pack_field(screen)
         self.play(self._console, self.stream, self._uniforms, 0, 0)
         return ACTIONS[self.stream["last_actions"][0, 0]]
 

@@ -17,7 +17,7 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.atari.games.rules import make_console, rules_of
+from pixelpong.atari.games.rules import make_console
 from pixelpong.atari.machine.compiled import not_covered
 from pixelpong.atari.steps.episode import Console
 from pixelpong.config.protocols import Protocol
@@ -25,6 +25,7 @@ from pixelpong.items import BUILTIN, SELF, Episode, Item, Params, Result
 from pixelpong.kernels.records import STREAM
 from pixelpong.play.networks import GREEDY, LOOK, NETS, Network
 from pixelpong.pong.modes import MAX_FRAMES
+from pixelpong.pong.native import rules_of
 from pixelpong.seeding import make_rng
 
 _BLOCK = 1024  # number of steps drawn at once for a game of unknown length

@@ -59,6 +59,9 @@ SERVE = 8
 # Gymnasium's action for each of ALE's eighteen: up and down do nothing.
 CODES = (0, 1, 0, 2, 3, 0, 2, 3, 2, 3, 1, 4, 5, 1, 4, 5, 4, 5)
 
+# The actions of one side of two for these six; each serves when it may.
+DUEL_CODES = (SERVE, SERVE, SERVE + 2, SERVE + 3, SERVE + 2, SERVE + 3)
+
 # For each of Gymnasium's actions: whether the button is pressed, and which way the paddle moves. An
 # action has four bits; values other than 0 to 5 and the three with `SERVE` do nothing.
 _FIRES = make_table(16, 0, {1: 1, 4: 1, 5: 1})
@@ -109,7 +112,7 @@ def points_are_unseen(m: Machine, t: Int) -> Int:
     """
     if m.draws and t + 76 * 20 >= 76 * (TOP + FIELD_TOP):
         return 0
-    return m.draws != DRAW_PICTURE and shows_playfield_alone(m)
+    return m.draws & DRAW_PICTURE == 0 and shows_playfield_alone(m)
 
 
 def is_cleared(m: Machine) -> Int:

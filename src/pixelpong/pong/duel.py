@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.atari.games.games import Games
-from pixelpong.atari.games.pictures import View
 from pixelpong.atari.games.rules import Rules
+from pixelpong.atari.games.views import NOTHING, View
 from pixelpong.atari.machine.record import STATE
 from pixelpong.atari.steps.stepping import RESET, REWARD
 from pixelpong.items import DOWN, STAY, UP
 from pixelpong.pong.cartridge import BALL_ROW, SERVE
-from pixelpong.pong.emulator import NOTHING
+from pixelpong.pong.emulator import EMPTY
 from pixelpong.pong.modes import (
     LEFT,
     MAX_FRAMES,
@@ -25,6 +25,7 @@ from pixelpong.pong.modes import (
     RIGHT,
     ROWS_PER_PRESS,
 )
+from pixelpong.pong.native import for_two
 
 _TURNS = {UP: -1, STAY: 0, DOWN: 1}  # how far each move turns the knob
 _SIDES = (RIGHT, LEFT)  # the order of the console's moves
@@ -45,11 +46,12 @@ class Duel:
         """Start a game.
 
         Args:
-            mode: the number of the game on the cartridge, see `NativeGame.switch_on`.
+            mode: the number of the game on the cartridge, see `for_two`.
             sticky: the probability that a frame keeps the action, for the left and right side.
         """
-        rules = Rules((1, 1), MAX_FRAMES, (sticky[RIGHT], sticky[LEFT]), num_sides=2, mode=mode)
-        self._games = Games(1, rules, View("nothing", keeps_frames=True))
+        chances = sticky[RIGHT], sticky[LEFT]
+        rules = Rules(for_two(mode), 1, 1, MAX_FRAMES, chances, num_sides=2)
+        self._games = Games(1, rules, View(NOTHING, keeps_frames=True))
         self._game = self._games.rows[0]
         # The console's memory, [128] uint8.
         self.memory: NDArray[np.uint8] = self._games.states.view(STATE)[0]["ram"][0]
@@ -58,7 +60,7 @@ class Duel:
     def reset(self) -> None:
         """Start a game."""
         self._games.orders.moves[0] = RESET
-        self._games.play(NOTHING, NOTHING)
+        self._games.play(EMPTY, EMPTY)
         self.frames_since_point = 0
         self._winner: int | None = None
         self._presses = [0.0, 0.0]  # each knob's distance from the middle, in presses
@@ -71,7 +73,7 @@ class Duel:
         orders = self._games.orders
         orders.moves[0] = right.action | SERVE, left.action | SERVE * fires
         orders.uniforms[0, 0, 2::3] = right.uniform, left.uniform
-        reward = self._games.play(NOTHING, NOTHING).numbers[REWARD, 0]
+        reward = self._games.play(EMPTY, EMPTY).numbers[REWARD, 0]
         for side, held in zip(_SIDES, self._game["held"].tolist(), strict=True):
             turned = self._presses[side] + _TURNS[held & ~SERVE]
             self._presses[side] = min(max(turned, MIN_PRESSES), MAX_PRESSES)

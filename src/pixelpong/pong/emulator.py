@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.atari.games.games import Games
-from pixelpong.atari.games.pictures import View
-from pixelpong.atari.games.rules import rules_of
+from pixelpong.atari.games.views import NOTHING, View
 from pixelpong.atari.machine.palette import PALETTE
 from pixelpong.atari.steps.records import GAME
 from pixelpong.atari.steps.stepping import RESET, REWARD
 from pixelpong.config.protocols import Protocol
 from pixelpong.errors import ConfigError
+from pixelpong.pong.native import rules_of
 
 NUM_ACTIONS = 6
-NOTHING = np.zeros((0, 0, 0), np.uint8)  # the observations, which are empty
+EMPTY = np.zeros((0, 0, 0), np.uint8)  # the observations
 
 
 class Emulator:
@@ -32,14 +32,14 @@ class Emulator:
     def __init__(self, protocol: Protocol) -> None:
         """Play by a protocol, against the built-in player."""
         self.protocol = protocol
-        self._games = Games(1, rules_of(protocol), View("nothing", keeps_frames=True))
+        self._games = Games(1, rules_of(protocol), View(NOTHING, keeps_frames=True))
         self._game = self._games.rows[0]
         self.reset()
 
     def reset(self) -> None:
         """Start an episode, always from the same state."""
         self._games.orders.moves[0] = RESET
-        self._games.play(NOTHING, NOTHING)
+        self._games.play(EMPTY, EMPTY)
 
     def step(self, action: int, uniforms: Sequence[float]) -> float:
         """Play one step with an action of ``ALE/Pong-v5`` and return the reward: −1, 0 or +1.
@@ -59,7 +59,7 @@ class Emulator:
         orders = self._games.orders
         orders.moves[0] = action
         orders.uniforms[0, 0, 1:] = uniforms[:count]  # the number at index 0 is for a network
-        return float(self._games.play(NOTHING, NOTHING).numbers[REWARD, 0])
+        return float(self._games.play(EMPTY, EMPTY).numbers[REWARD, 0])
 
     @property
     def num_frames(self) -> int:

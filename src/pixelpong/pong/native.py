@@ -1,30 +1,28 @@
-"""Atari Pong in native code: the console that plays all games.
+"""Atari Pong in native code: its cartridge with all that is known of it, and a console to play it.
 
-On first use the cartridge is read from the ROM in ale-py, translated and compiled, which takes a
-second; later processes load the code from the cache in milliseconds. The compiled code contains the
-game's logic and stays on the user's machine.
-
-Other compiled code can call the same function without holding the GIL, through `NativeGame.address`
-and with its own machine (`pixelpong.atari.steps.records.RULES`).
+On first use the cartridge is read from the ROM in ale-py, translated and compiled, which takes two
+seconds; later processes load the code from the cache in milliseconds. The compiled code contains
+the game's logic and stays on the user's machine.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong.atari.games.rules import Rules, open_cartridge
+from pixelpong.atari.machine.cartridge import Cartridge, Select
 from pixelpong.atari.machine.cartridges import cartridge as find_cartridge
 from pixelpong.atari.machine.compiled import Game, not_covered
-from pixelpong.atari.machine.record import FRAME_DONE, PADDLE_CENTRE, ROWS, STATE, WIDTH
-from pixelpong.atari.machine.resetting import NO_SWITCH, RESET, SELECT
+from pixelpong.atari.machine.record import FRAME_DONE, ROWS, STATE, WIDTH
+from pixelpong.atari.machine.starting import start
+from pixelpong.config.protocols import Protocol
 from pixelpong.pong import cartridge, field
 from pixelpong.pong.field import PONG_MACHINE
-from pixelpong.pong.preprocess import pack_field
-from pixelpong.pong.rom import read_rom
+from pixelpong.pong.modes import MODE
 
 PONG = dataclasses.replace(
     find_cartridge("pong"),
@@ -33,57 +31,46 @@ PONG = dataclasses.replace(
     hints=cartridge.HINTS,
     constants={"FIRST_OWN_ROW": field.FIELD_TOP},
     record=PONG_MACHINE,
+    own_drawing="field",
     codes=cartridge.CODES,
     scoring=None,  # `cartridge.score` is faster
 )
 
-_NUM_MODES = 50  # games on the cartridge
-# Frames after switching on, and frames with RESET held, before a game starts. Source: ALE.
-_IDLE_FRAMES, _RESET_FRAMES = 60, 12
+
+@functools.cache
+def for_two(mode: int = MODE) -> Cartridge:
+    """The same cartridge in one of its games for two; `mode` is ALE's number of that game.
+
+    It is chosen with SELECT, as by multi-agent-ale-py. The cartridge reads four paddles. The two
+    unused ones are in the middle there, and at 0 in ale-py; one picture in a hundred shows the
+    difference.
+    """
+    presses = mode - 1
+    return dataclasses.replace(
+        PONG,
+        controls="four paddles",
+        select=Select(2, {cartridge.MODE: presses}),
+        start_actions=((0, 2),),
+        constants={**PONG.constants, "COUNTED_FRAMES": -presses},  # presses do not count
+        codes=tuple(cartridge.DUEL_CODES[code] for code in PONG.codes),
+    )
 
 
-class NativeGame(Game):
-    """Compiled Pong, for any number of machines; with `is_plain` it skips no rounds of loops."""
-
-    def __init__(self, rom: bytes, folder: Path | None = None, *, is_plain: bool = False) -> None:
-        super().__init__(PONG, rom, folder, is_plain=is_plain)
-
-    def switch_on(self, mode: int = 0) -> NDArray[np.void]:
-        """Return a machine at the start of a game, with picture and field drawn: [1] PONG_MACHINE.
-
-        `mode` is ALE's number of the game on the cartridge: 0 for one player; 3 and 4 for two.
-        """
-        machine = self.power_on()
-        # The cartridge reads four paddles. The two unused ones are at 0 in ale-py and in the middle
-        # in multi-agent-ale-py; one picture in a hundred shows the difference.
-        machine["resistance"] = [PADDLE_CENTRE] * 4 if mode else [PADDLE_CENTRE] * 2 + [0] * 2
-        self.idle(machine, NO_SWITCH, _IDLE_FRAMES)
-        if mode == 0:
-            self.idle(machine, RESET, _RESET_FRAMES)
-        else:
-            self._choose(machine, mode)
-        machine["swchb"] = NO_SWITCH
-        machine["field"][0] = pack_field(machine["picture"][0, : ROWS * WIDTH].reshape(ROWS, WIDTH))
-        return machine
-
-    def _choose(self, machine: NDArray[np.void], mode: int) -> None:
-        """Choose a game with SELECT, as multi-agent-ale-py does."""
-        assert 0 < mode <= _NUM_MODES, mode
-        self.idle(machine, RESET, 4)
-        while machine["ram"][0, cartridge.MODE] != mode - 1:
-            self.idle(machine, SELECT, 2)
-            self.idle(machine, NO_SWITCH, 1)
-        self.idle(machine, RESET, 8)
-        self.idle(machine, NO_SWITCH, 2)
+def rules_of(protocol: Protocol, num_sides: int = 1) -> Rules:
+    """The rules of a protocol, for one or two sides."""
+    low, high = protocol.frame_skips
+    sticky = protocol.sticky, protocol.sticky
+    facts = for_two() if num_sides == 2 else PONG
+    return Rules(facts, low, high, protocol.max_frames, sticky, num_sides)
 
 
 class NativeConsole:
-    """A console with Pong in it, reused for every game; for `mode` see `NativeGame.switch_on`."""
+    """A console with Pong in it, reused for every game."""
 
-    def __init__(self, mode: int = 0, game: NativeGame | None = None) -> None:
-        self._game = game = game or load_game()  # keeps the machine code alive
-        self._play_frames, self._start = game.play_frames, start_of(game, mode)
-        self.mode = mode
+    def __init__(self, game: Game | None = None) -> None:
+        """Play PONG, or a `game` with one of Pong's cartridges."""
+        self._game = game = game or open_cartridge(PONG)  # keeps the machine code alive
+        self._play_frames, self._start = game.play_frames, start(game)
         self.machine = self._start.copy()  # [1] PONG_MACHINE, for compiled code that plays on it
         self._pointer = self.machine.ctypes.data
         self._state = self.machine.view(np.uint8)[: STATE.itemsize]  # as bytes, which is faster
@@ -99,12 +86,6 @@ class NativeConsole:
         """The console's memory, [128] uint8."""
         memory: NDArray[np.uint8] = self.machine["ram"][0]
         return memory
-
-    @property
-    def is_over(self) -> bool:
-        """Whether a side has 21 points."""
-        points = self.memory[cartridge.LEFT_POINTS], self.memory[cartridge.RIGHT_POINTS]
-        return cartridge.LAST_POINT in points
 
     def reset(self) -> None:
         """Start a game, with the picture and the field of its first frame."""
@@ -132,15 +113,3 @@ class NativeConsole:
         Compiled code stays inside its record, whatever the state.
         """
         self._state[:] = state.view(np.uint8)
-
-
-@functools.cache
-def load_game() -> NativeGame:
-    """Load Pong, once per process."""
-    return NativeGame(read_rom())
-
-
-@functools.cache
-def start_of(game: NativeGame, mode: int) -> NDArray[np.void]:
-    """A machine at the start of a game, [1] PONG_MACHINE; do not change it."""
-    return game.switch_on(mode)

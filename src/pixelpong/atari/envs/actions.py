@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.atari.envs.inputs import read_actions, read_continuous
-from pixelpong.atari.games.rules import PONG
+from pixelpong.atari.envs.options import EnvOptions
+from pixelpong.atari.envs.plug import Plugs
+from pixelpong.atari.machine.cartridge import Cartridge
 from pixelpong.atari.machine.cartridges import cartridge
 from pixelpong.atari.machine.record import PADDLE_TURN
-from pixelpong.items import BUILTIN, DOWN, STAY, UP
-from pixelpong.pong.cartridge import CODES, SERVE
-
-if TYPE_CHECKING:
-    from pixelpong.atari.envs.options import EnvOptions
-
-# Each set in the numbers of ALE/Pong-v5.
-ACTION_SETS = {"six": (0, 1, 2, 3, 4, 5), "three": (STAY, UP, DOWN), "two": (UP, DOWN)}
-# The console's actions for these six: for a single player, and for one of two players.
-SOLO_ACTIONS = (0, 1, 2, 3, 4, 5)
-DUEL_ACTIONS = (SERVE, SERVE, SERVE + 2, SERVE + 3, SERVE + 2, SERVE + 3)
-ALL_ACTIONS = CODES  # the console's eighteen actions, as indices of the six
+from pixelpong.atari.sides import BUILTIN
 
 # The index of an action among all eighteen: [left, neither, right], [down, neither, up], [button].
 _BY_DIRECTION = np.array(
@@ -39,12 +30,14 @@ class ActionReader:
         count: number of actions that can be chosen.
     """
 
-    def __init__(self, options: EnvOptions) -> None:
-        """Make it for an environment with these options."""
+    def __init__(self, options: EnvOptions, plugs: Plugs) -> None:
+        """Make it for an environment with these options, whose games may bring something."""
         games = options.games or (options.game,)
-        self.tables = np.array([_find_moves(options, game) for game in games])
+        self.tables = np.array([_find_moves(options, game, plugs) for game in games])
         self.count = self.tables.shape[1]
-        self._is_continuous, self._is_pong = options.continuous, {*games} == {PONG}
+        self._is_continuous, self._advice = options.continuous, ""
+        if options.actions:  # of which the caller may want more
+            self._advice = f"these are actions={options.actions!r}"
         self._threshold = options.continuous_action_threshold
 
     def read(self, actions: Any, shape: Any, rows: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
@@ -58,7 +51,7 @@ class ActionReader:
             turns = (PADDLE_TURN * abs(floats[:, 0].astype(np.float64))).astype(np.int64)
             numbers = find_direction(floats, self._threshold)
             return np.stack([self._look_up(numbers, rows), turns], axis=1)
-        return self._look_up(read_actions(actions, shape, self.count, is_pong=self._is_pong), rows)
+        return self._look_up(read_actions(actions, shape, self.count, self._advice), rows)
 
     def _look_up(
         self, numbers: NDArray[np.integer[Any]], rows: NDArray[np.integer[Any]]
@@ -68,23 +61,29 @@ class ActionReader:
         return moves
 
 
-def _find_moves(options: EnvOptions, game: str) -> NDArray[np.int64]:
+def find_cartridge(options: EnvOptions, game: str, plugs: Plugs) -> Cartridge:
+    """The cartridge that plays a game with these options."""
+    if (plug := plugs.get(game)) is None:
+        return cartridge(game)
+    facts = plug.cartridge if options.opponent == BUILTIN else plug.for_two
+    assert facts is not None, "the options have been checked"
+    return facts
+
+
+def _find_moves(options: EnvOptions, game: str, plugs: Plugs) -> NDArray[np.int64]:
     """The console's action for each index that a game accepts."""
-    if game == PONG:
-        numbers = SOLO_ACTIONS if options.opponent == BUILTIN else DUEL_ACTIONS
-        chosen = ALL_ACTIONS if options.has_all_actions else ACTION_SETS[options.actions or "six"]
-        return np.array([numbers[k] for k in chosen])
-    facts = cartridge(game)
-    return np.array(facts.legal_actions if options.has_all_actions else facts.actions)
+    codes = find_cartridge(options, game, plugs).codes
+    return np.array([codes[number] for number in find_numbers(options, game, plugs)])
 
 
-def find_numbers(options: EnvOptions, game: str) -> tuple[int, ...]:
+def find_numbers(options: EnvOptions, game: str, plugs: Plugs) -> tuple[int, ...]:
     """The action among the console's eighteen, in Gymnasium's order, for each index."""
     facts = cartridge(game)
     if options.has_all_actions:
         return facts.legal_actions
-    chosen = ACTION_SETS[options.actions] if options.actions else range(len(facts.actions))
-    return tuple(facts.actions[k] for k in chosen)
+    if options.actions is None:
+        return facts.actions
+    return tuple(facts.actions[k] for k in plugs[game].action_sets[options.actions])
 
 
 def find_direction(actions: NDArray[Any], threshold: float) -> NDArray[np.int64]:

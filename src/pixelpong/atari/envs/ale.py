@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.atari.games.pictures import View
-from pixelpong.atari.games.rules import PONG
+from pixelpong.atari.games.views import ATARI, View
 from pixelpong.atari.machine.cartridges import cartridge
 from pixelpong.atari.machine.palette import PALETTES
 from pixelpong.atari.machine.record import STATE, WIDTH
@@ -41,8 +40,8 @@ class Ale:
 
     def __init__(self, envs: VectorEnv) -> None:
         """Read the first of these games."""
-        self._envs, self._facts = envs, cartridge(envs.game or PONG)
-        grey = View("atari", rows=self._facts.rows, palette=self._facts.palette)
+        self._envs, self._facts = envs, cartridge(envs.game_names[0])
+        grey = View(ATARI, rows=self._facts.rows, palette=self._facts.palette)
         self._greys, self._colours = grey.levels[0], PALETTES[self._facts.palette]
 
     def lives(self) -> int:

@@ -86,9 +86,9 @@ def read_mask(options: Any, size: int, *, is_first: bool) -> NDArray[np.bool_]:
 
 
 def read_actions(
-    actions: Any, shape: tuple[int, ...] | None, count: int, *, is_pong: bool
+    actions: Any, shape: tuple[int, ...] | None, count: int, advice: str = ""
 ) -> NDArray[np.integer[Any]]:
-    """The actions as an array of valid indices, below `count`."""
+    """Validate actions and return them as indices below `count`; an error ends with the advice."""
     numbers = read_array("actions", actions, EnvValueError)
     if numbers.dtype == np.bool_ or not numbers.dtype.isnative:
         numbers = numbers.astype(np.int64 if numbers.dtype.kind in "biu" else float)
@@ -97,8 +97,6 @@ def read_actions(
         raise EnvValueError(must_be("actions", allowed, f"{numbers.dtype} {list(numbers.shape)}"))
     # A negative number is huge as one without a sign.
     if numbers.size and int(numbers.view(f"u{numbers.itemsize}").max()) >= count:
-        is_agents = is_pong and count < 6 and 0 <= numbers.min() <= numbers.max() < 6
-        advice = "pixelpong's agents need actions='six'" if is_agents else ""
         allowed = f"from 0 to {count - 1}"
         raise EnvIndexError(must_be("actions", allowed, numbers.tolist(), advice))
     return numbers

@@ -10,15 +10,13 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from pixelpong.atari.envs.options import EnvOptions
-from pixelpong.atari.games.pictures import View
 from pixelpong.atari.games.rules import FIRE, Rules
+from pixelpong.atari.games.views import ATARI, FRAME, Observation, View
+from pixelpong.atari.machine.cartridge import Cartridge
 from pixelpong.atari.machine.cartridges import cartridge
 from pixelpong.atari.machine.palette import PALETTES
-from pixelpong.atari.machine.record import WIDTH
+from pixelpong.atari.sides import BUILTIN, SELF
 from pixelpong.atari.steps.stepping import NEVER, NEXT_STEP, SAME_STEP
-from pixelpong.items import BUILTIN, SELF
-from pixelpong.pong.field import FIELD_SIZE
-from pixelpong.pong.modes import MODE
 
 # When the next episode starts, for `Games`.
 AUTORESETS = {
@@ -28,16 +26,11 @@ AUTORESETS = {
 }
 
 
-def make_observation_space(options: EnvOptions, rows: int) -> gymnasium.spaces.Box:
-    """The space of a game's observations; its picture has `rows` rows."""
-    colours = () if options.grayscale else (3,)
-    field, frame = (FIELD_SIZE, FIELD_SIZE), (rows, WIDTH, 3)
-    picture = options.stack_num, options.img_height, options.img_width, *colours
-    boxes: dict[str, tuple[Any, ...]] = {
-        "atari": (0, 255, picture, np.uint8), "frame": (0, 255, frame, np.uint8),
-        "field": (0, 1, field, np.uint8), "pixels": (-1, 1, field, np.float32),
-    }  # fmt: skip
-    return gymnasium.spaces.Box(*boxes[options.observation])
+def make_observation_space(view: View) -> gymnasium.spaces.Box:
+    """The space of a game's observations."""
+    kind = view.observation
+    dtype: Any = kind.dtype
+    return gymnasium.spaces.Box(kind.low, kind.high, view.shape, dtype)
 
 
 def make_action_space(options: EnvOptions, count: int) -> gymnasium.spaces.Space[Any]:
@@ -50,20 +43,20 @@ def make_action_space(options: EnvOptions, count: int) -> gymnasium.spaces.Space
     return gymnasium.spaces.Discrete(count)
 
 
-def make_rules(options: EnvOptions, game: str, moves: NDArray[np.int64]) -> Rules:
+def make_rules(options: EnvOptions, facts: Cartridge, moves: NDArray[np.int64]) -> Rules:
     """The rules of a game, with the console's action for each index."""
-    sticky, is_duel = options.repeat_action_probability, options.opponent != BUILTIN
+    sticky = options.repeat_action_probability
     is_ale = options.coins_name != "pixelpong"
     if is_ale:  # it keeps the probability in single precision
         sticky = float(np.float32(sticky))
     return Rules(
-        (options.frameskip, options.most_frames),
+        facts,
+        options.frameskip,
+        options.most_frames,
         options.max_num_frames_per_episode,
         sticky=(sticky, sticky),
-        num_sides=1 + is_duel,
-        mode=MODE if is_duel else 0,
-        game=game,
-        fires_first=options.use_fire_reset and not is_duel and FIRE in moves,
+        num_sides=1 if options.opponent == BUILTIN else 2,
+        first_action=FIRE if options.use_fire_reset and FIRE in moves else 0,
         max_noops=options.noop_max,
         is_continuous=options.continuous,
         tosses_coins=is_ale and sticky > 0,
@@ -75,19 +68,19 @@ def make_rules(options: EnvOptions, game: str, moves: NDArray[np.int64]) -> Rule
     )
 
 
-def make_view(options: EnvOptions) -> View:
+def make_view(options: EnvOptions, observation: Observation) -> View:
     """What is observed of the games, and what of them is kept."""
     rows = max(cartridge(game).rows for game in options.all_games)
-    keeps_frames = options.observation == "frame" or options.render_mode is not None
+    keeps_frames = observation is FRAME or options.render_mode is not None
     has_opponents = options.opponent not in (BUILTIN, SELF)
     return View(
-        options.observation,
+        observation,
         keeps_frames=keeps_frames or has_opponents,
         height=options.img_height,
         width=options.img_width,
         channels=1 if options.grayscale else 3,
         stack=options.stack_num,
-        takes_two=options.observation == "atari" and options.maxpool,
+        takes_two=observation is ATARI and options.maxpool,
         rows=rows,
     )
 

@@ -1,4 +1,4 @@
-"""The options of `pixelpong.make_vec`, their allowed values and combinations."""
+"""The options of environments, their allowed values and combinations."""
 
 from __future__ import annotations
 
@@ -13,17 +13,15 @@ import numpy as np
 
 from pixelpong.atari.envs.errors import EnvError
 from pixelpong.atari.envs.maker import Maker
+from pixelpong.atari.envs.plug import Plugs, find_observations
 from pixelpong.atari.games.pictures import check_size
-from pixelpong.atari.games.rules import PONG
+from pixelpong.atari.games.views import OBSERVATIONS
 from pixelpong.atari.machine.cartridges import cartridge, facts, not_scored
 from pixelpong.atari.machine.record import MOST_ROWS, WIDTH
-from pixelpong.config import Option
-from pixelpong.errors import ConfigError, must_be
-from pixelpong.items import BUILTIN
-from pixelpong.schema import Count, FrameLimit, FrameSkip, Meta, Number, Share
+from pixelpong.atari.sides import BUILTIN
+from pixelpong.errors import ConfigError, list_words, must_be
+from pixelpong.schema import Count, FrameLimit, FrameSkip, Meta, Number, Setting, Share
 
-Observation = Literal["atari", "pixels", "frame", "field"]
-Actions = Literal["six", "three", "two"]
 Threads = Annotated[int, Meta(ge=0, le=4096)] | None  # 0, like None: one for each core
 Autoreset = Literal["NextStep", "SameStep", "Disabled"]  # the values of `AutoresetMode`
 CoinsName = Literal["ale", "ale_env", "pixelpong"]
@@ -38,10 +36,10 @@ class EnvOptions:
     """The options of an environment, described in `VectorEnv`."""
 
     num_envs: Number
-    observation: Observation
+    observation: str
     game: str
     games: tuple[str, ...]
-    actions: Actions | None
+    actions: str | None
     opponent: str
     coins: CoinsName | None
     num_threads: Threads
@@ -99,21 +97,25 @@ _FREE = (
 )  # fmt: skip
 
 
-def check_options(options: dict[str, Any], maker: Maker) -> EnvOptions:
+def check_options(
+    options: dict[str, Any], maker: Maker, plugs: Plugs, default_game: str | None
+) -> EnvOptions:
     """Refuse options that are out of range, or have no effect with the others."""
+    options = options | {"game": _choose_game(options, maker, default_game)}
     types = get_type_hints(EnvOptions, include_extras=True)
     del types["games"]
+    own = [plug.observations for plug in plugs.values()]
+    types["observation"] = Literal[tuple(name for each in (OBSERVATIONS, *own) for name in each)]
+    if sets := [name for plug in plugs.values() for name in plug.action_sets]:
+        types["actions"] = Literal[tuple(sets)] | None
     games = _read_games(options["games"], maker)
     alone = {name: check_option(name, types[name], options[name], maker) for name in types}
     if games:
         alone["num_envs"] = _count(games, alone)
     checked = EnvOptions(**alone, games=games)
     for game in dict.fromkeys(checked.all_games):
-        _check_game(checked, game, maker)
+        _check_game(checked, game, maker, plugs)
     _check_together(checked)
-    if checked.has_all_actions and checked.actions not in (None, "six"):
-        name = "continuous" if checked.continuous else "full_action_space"
-        raise EnvError(f"{name} has all actions; {maker.leave_out(name, 'actions')}.")
     if checked.continuous and checked.opponent != BUILTIN:
         what = "Continuous actions are for a game without an opponent"
         raise EnvError(f"{what}; {maker.leave_out('continuous', 'opponent')}.")
@@ -147,7 +149,7 @@ def check_option(name: str, type_: Any, value: Any, maker: Maker) -> Any:
         advice = "for a range, give max_frameskip as well" if np.ndim(value) else ""
         raise EnvError(f"{maker.name}: {must_be(word, 'a whole number', repr(value), advice)}")
     try:
-        return Option(word, type_, None).check(value, maker.name)
+        return Setting(word, type_).check(value, maker.name)
     except ConfigError as error:
         raise EnvError(str(error)) from error
 
@@ -163,13 +165,21 @@ def _read_games(games: Any, maker: Maker) -> tuple[str, ...]:
     raise EnvError(f"{maker.name}: {must_be('games', 'a list of names', repr(games))}")
 
 
+def _choose_game(options: dict[str, Any], maker: Maker, default: str | None) -> Any:
+    """The value of `game`, which is only a form if `games` names all of them."""
+    game, games = options["game"], options["games"]
+    if game is not None and games is not None:
+        raise EnvError("games names all games. Leave out game.")
+    if game is None and games is None and default is None:
+        raise EnvError(f"{maker.name}: game must be a name of ale-py's, such as 'breakout'.")
+    return default or "" if game is None else game
+
+
 def _count(games: tuple[str, ...], options: dict[str, Any]) -> int:
     """The number of environments, which is that of the games."""
     if options["num_envs"] not in (1, len(games)):
         allowed = f"{len(games)}, the number of games, or left out"
         raise EnvError(must_be("num_envs", allowed, options["num_envs"]))
-    if options["game"] != PONG:
-        raise EnvError("games names all games. Leave out game.")
     return len(games)
 
 
@@ -187,8 +197,8 @@ def _check_together(options: EnvOptions) -> None:
         raise EnvError(f"{what}; choose the observation 'atari'.")
 
 
-def _check_game(options: EnvOptions, game: str, maker: Maker) -> None:
-    """Refuse a game that cannot be played, and what belongs to Pong alone in another game."""
+def _check_game(options: EnvOptions, game: str, maker: Maker, plugs: Plugs) -> None:
+    """Refuse a game that cannot be played, and what it does not have."""
     facts = cartridge(game)  # raises an EmulatorError if there is no such game
     if facts.scoring is None:
         reason = not_scored()[game]
@@ -204,17 +214,26 @@ def _check_game(options: EnvOptions, game: str, maker: Maker) -> None:
         raise EnvError(f"{game} has no continuous actions; leave out continuous.")
     if facts.coin_frames:
         _check_played_start(options, game, maker)
-    if game == PONG:
+    _check_own(options, game, maker, plugs)
+
+
+def _check_own(options: EnvOptions, game: str, maker: Maker, plugs: Plugs) -> None:
+    """Refuse what another game may bring, but not this one."""
+    plug, facts = plugs.get(game), cartridge(game)
+    known = find_observations(plugs, game)
+    if options.observation not in known:
+        names = list_words([repr(name) for name in known], "or")
+        raise EnvError(f"{game} has no observation {options.observation!r}; use {names}.")
+    if options.opponent != BUILTIN and not (plug and plug.for_two):
+        raise EnvError(f"{game} has no second player; {maker.leave_out('opponent')}.")
+    if options.actions is None:
         return
-    of_pong = {"opponent": BUILTIN, "actions": None}
-    for name, default in of_pong.items():
-        if getattr(options, name) != default:
-            raise EnvError(f"{name} is for Pong alone; leave it out for {game}.")
-    if options.observation not in ("atari", "frame"):
-        raise EnvError(
-            f"The observation {options.observation!r} is for Pong alone; "
-            f"use 'atari' or 'frame' for {game}."
-        )
+    chosen = plug.action_sets.get(options.actions) if plug else None
+    if chosen is None:
+        raise EnvError(f"{game} has no actions by name; {maker.leave_out('actions')}.")
+    if options.has_all_actions and len(chosen) < len(facts.actions):
+        name = "continuous" if options.continuous else "full_action_space"
+        raise EnvError(f"{name} has all actions; {maker.leave_out(name, 'actions')}.")
 
 
 def _check_played_start(options: EnvOptions, game: str, maker: Maker) -> None:

@@ -1,17 +1,18 @@
-"""One game as a Gymnasium environment, Pong by default: the game of training and evaluation.
+"""One game as a Gymnasium environment.
 
 With ``coins="ale"``, or without sticky frames, it is ale-py's own environment, byte for byte,
 cut off at the same frame. Other people's wrappers find what they ask of that one: `Ale`, the names
 of actions, the frame skip.
 
-By default, the k-th episode after ``reset(seed=S)`` has the sticky frames of the k-th episode of
-``pixelpong.evaluate(..., seed=S)``, so you can compare an agent's results game by game.
+With ``coins="pixelpong"``, the k-th episode after ``reset(seed=S)`` has the sticky frames of the
+k-th episode of ``pixelpong.evaluate(..., seed=S)``, so you can compare an agent's results game by
+game.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import gymnasium
 import numpy as np
@@ -24,17 +25,15 @@ from pixelpong.atari.envs.errors import EnvError
 from pixelpong.atari.envs.inputs import read_seed, split_seed
 from pixelpong.atari.envs.maker import Maker
 from pixelpong.atari.envs.options import CoinsName, check_option
-from pixelpong.atari.envs.vector import Actions, Observation, VectorEnv
+from pixelpong.atari.envs.vector import ActionsName, ObservationName, VectorEnv
 from pixelpong.atari.games.memory import read_array
-from pixelpong.atari.games.rules import PONG
-from pixelpong.config.protocols import Name, Protocol, find_protocol
+from pixelpong.atari.sides import BUILTIN
 from pixelpong.errors import ConfigError, must_be, unknown
-from pixelpong.items import BUILTIN
-from pixelpong.schema import FrameLimit, FrameSkip, Share
+from pixelpong.schema import MAX_FRAMES, FrameLimit, FrameSkip, Share
 
 Step = tuple[NDArray[Any], float, bool, bool, dict[str, Any]]
+EnvironmentName = TypeVar("EnvironmentName", bound=str)  # for type checkers
 
-DEFAULT: Name = "ALE/Pong-v5"
 # Our words for options of `make_vec`, which ale-py and `make_vec` call otherwise.
 _OUR_WORDS = {
     "frame_skip": "frameskip", "sticky": "repeat_action_probability",
@@ -49,77 +48,39 @@ MAKE_ENV = Maker(
 )
 # An id names one game. Gymnasium's make_vec makes many of it.
 OF_ID = Maker("gymnasium.make_vec", {"games": None}, MAKE_ENV.others, MAKE_ENV.words)
-# Names of ale-py's that are not a protocol's, by the way to say the same.
-_SYNONYMS = {
-    "Pong-v4": "'Pong-v0' with sticky=0.0",
-    "PongNoFrameskip-v0": "'PongNoFrameskip-v4' with sticky=0.25",
-    "PongDeterministic-v0": "'ALE/Pong-v5'",
-}
 
 
-def vector_options(maker: Maker, **options: Any) -> dict[str, Any]:
-    """The options of `VectorEnv` for those of `pixelpong.make_env`."""
-    return _read_options(options, maker)[1]
+class Environments(NamedTuple):
+    """Names under which results are published, with the rules that they stand for."""
+
+    rules: Mapping[str, Mapping[str, Any]]  # options of `VectorEnv`; the first name is the default
+    advice: Mapping[str, str]  # for other names: how to say the same
 
 
-def _read_options(options: dict[str, Any], maker: Maker) -> tuple[Protocol, dict[str, Any]]:
-    """The protocol of an environment with these options, and those of the same games at once."""
-    rules = (*_OUR_WORDS, *_OUR_WORDS.values(), "max_frameskip")  # None: as the protocol says
-    options = {name: it for name, it in options.items() if it is not None or name not in rules}
-    options = maker.complete(options)
-    words = {}
-    for ours, theirs in _OUR_WORDS.items():
-        if {ours, theirs} <= options.keys():
-            raise EnvError(f"{theirs} is {ours}; leave out one of the two.")
-        if theirs in options:
-            words[theirs] = theirs
-        elif ours in options:
-            options[theirs] = options.pop(ours)
-    protocol = find_protocol(_read_name(options.pop("environment", DEFAULT), maker))
-    low, high = protocol.frame_skips
-    if "max_frameskip" not in options and "frameskip" not in options and low < high:
-        options["max_frameskip"], words["max_frameskip"] = high, "environment"
-    is_like_ale = options.get("game", PONG) != PONG and "max_frameskip" not in options
-    coins = options.pop("coins", None) or ("ale" if is_like_ale else "pixelpong")
-    options = {
-        "noop_max": 0, "use_fire_reset": False, "reward_clipping": False, "frameskip": low,
-        "repeat_action_probability": protocol.sticky,
-        "max_num_frames_per_episode": protocol.max_frames,
-        "coins": "ale_env" if coins == "ale" else coins,
-    } | options  # fmt: skip
-    return protocol, options | {"_maker": maker.spelling(words)}
+_V5 = {
+    "frameskip": 4, "repeat_action_probability": 0.25, "max_num_frames_per_episode": MAX_FRAMES,
+}  # fmt: skip
 
 
-def _read_name(name: Any, maker: Maker) -> Name:
-    """Check the name of a protocol."""
-    if isinstance(name, str) and name in _SYNONYMS:
-        advice = f"its rules are those of {_SYNONYMS[name]}"
-        raise EnvError(f"{maker.name}: {unknown('environment', name, advice)}")
-    checked: Name = check_option("environment", Name, name, maker)
-    return checked
-
-
-class SingleEnv(gymnasium.Env[NDArray[Any], np.int64]):
+class SingleEnv(
+    gymnasium.Env[NDArray[Any], np.int64], Generic[ObservationName, ActionsName, EnvironmentName]
+):
     """One exact game as a Gymnasium environment.
 
     Args:
-        observation: ``"frame"``, [210, 160, 3] uint8, which our agents need; some games have more
-            rows; ``"atari"``, as in `pixelpong.make_vec`; and for Pong alone ``"pixels"``, [80, 80]
-            float32 of −1, 0 and 1, the changes in the field since the previous step, which the
-            classic network sees; or ``"field"``, [80, 80] uint8, 1 where something is drawn.
-        game: the cartridge, by ale-py's name, such as ``"ms_pacman"``.
-        actions: for Pong alone: ``"six"``, numbered as in ``ALE/Pong-v5``, which our agents need;
-            ``"three"``: stay, up, down; ``"two"``: up, down.
-        opponent: for Pong alone: ``"builtin"``, or an agent such as ``"club"``, a run or a file. An
-            agent samples its actions, and the winner of a point serves at once.
-        coins: what decides which frames are sticky. ``"pixelpong"``: the generators of
-            `pixelpong.evaluate`, the default for Pong. ``"ale"``: ale-py's, for the same bytes as
-            ``gymnasium.make("ALE/Pong-v5")`` from the same seed; the default for other games.
-        environment: the protocol, by the name under which results on Pong are published; for
-            another game it has the same rules.
-        frame_skip: frames per step; the protocol's own by default.
-        sticky: probability that a frame keeps the held action; the protocol's own by default.
-        max_frames: frames after which an episode is cut off; the protocol's own by default.
+        observation: ``"frame"``, [210, 160, 3] uint8; some games have more rows; ``"atari"``, as in
+            `pixelpong.make_vec`; or one that the game brings.
+        game: the cartridge, by ale-py's name, such as ``"ms_pacman"``; by default that of
+            `vector_env`.
+        actions, opponent: as in `pixelpong.make_vec`, if the game brings them.
+        coins: what decides which frames are sticky. ``"ale"``: ale-py's, for the same bytes as
+            ``gymnasium.make("ALE/Breakout-v5")`` from the same seed; the default, unless the game
+            brings another. ``"pixelpong"``: the generators of `pixelpong.evaluate`.
+        environment: the rules, by a name under which results are published; by default those of
+            ale-py's newest version, v5.
+        frame_skip: frames per step; by default that of `environment`.
+        sticky: probability that a frame keeps the held action; the same.
+        max_frames: frames after which an episode is cut off; the same.
         full_action_space: use all actions of the console.
         render_mode: ``"rgb_array"`` for `render`, or None.
         others: options of `pixelpong.make_vec`, such as ``noop_max`` or ``max_frameskip``; and
@@ -130,24 +91,27 @@ class SingleEnv(gymnasium.Env[NDArray[Any], np.int64]):
         ConfigError: an option's value is unknown or out of range.
         EmulatorError: there is no such game, it is not covered, or its ROM is not installed.
 
-    >>> env = SingleEnv("pixels", actions="two")
+    >>> env = SingleEnv(game="breakout")
     >>> observation, info = env.reset(seed=1)
     >>> observation, reward, terminated, truncated, info = env.step(0)
-    >>> observation.shape, reward, info["frames"], info["points_won"], info["points_lost"]
-    ((80, 80), 0.0, 4, 0, 0)
+    >>> observation.shape, reward, info["lives"]
+    ((210, 160, 3), 0.0, 5)
     """
 
+    # The environment of many games that this one makes for one, and the names of rules.
+    vector_env: ClassVar[type[VectorEnv[Any, Any]]] = VectorEnv
+    environments: ClassVar[Environments] = Environments({"v5": _V5}, {})
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 15}  # noqa: RUF012
 
     def __init__(  # noqa: PLR0913 - see `make_vec`
         self,
-        observation: Observation = "frame",
+        observation: ObservationName = "frame",  # type: ignore[assignment]
         *,
-        game: str = PONG,
-        actions: Actions | None = None,
+        game: str | None = None,
+        actions: ActionsName | None = None,
         opponent: str = BUILTIN,
         coins: CoinsName | None = None,
-        environment: Name = DEFAULT,
+        environment: EnvironmentName | None = None,
         frame_skip: FrameSkip | None = None,
         sticky: Share | None = None,
         max_frames: FrameLimit | None = None,
@@ -161,21 +125,54 @@ class SingleEnv(gymnasium.Env[NDArray[Any], np.int64]):
             "max_frames": max_frames, "full_action_space": full_action_space,
             "render_mode": render_mode,
         }  # fmt: skip
-        named, options = _read_options(given | others, MAKE_ENV)
-        self._envs = VectorEnv(observation=observation, **options)
-        self.ale = Ale(self._envs)
-        checked = self._envs._options
-        low, high = skips = checked.frameskip, checked.most_frames
-        self.protocol = replace(
-            named, frame_skips=skips, sticky=checked.repeat_action_probability,
-            max_frames=checked.max_num_frames_per_episode,
-        )  # fmt: skip
+        options = self.vector_options(MAKE_ENV, **given | others)
+        self.environment = environment or next(iter(self.environments.rules))
+        self._envs = envs = self.vector_env(observation=observation, **options)
+        self.ale = Ale(envs)
+        checked = envs._options
+        low, high = checked.frameskip, checked.most_frames
         self._frameskip = low if low == high else (low, high + 1)  # for wrappers that look there
-        self._numbers = find_numbers(checked, game)
-        self.metadata = self.metadata | {"render_fps": self._envs.metadata["render_fps"]}
+        self._numbers = find_numbers(checked, checked.game, envs.plugs)
+        self.metadata = self.metadata | {"render_fps": envs.metadata["render_fps"]}
         self.render_mode = render_mode
-        self.action_space = self._envs.single_action_space
-        self.observation_space = self._envs.single_observation_space
+        self.action_space = envs.single_action_space
+        self.observation_space = envs.single_observation_space
+
+    @classmethod
+    def vector_options(cls, maker: Maker, **options: Any) -> dict[str, Any]:
+        """The options of `vector_env` for these, of this environment or of many like it."""
+        rules = (*_OUR_WORDS, *_OUR_WORDS.values(), "max_frameskip")  # None: as the name says
+        options = {name: it for name, it in options.items() if it is not None or name not in rules}
+        options, words = _spell_as_ale(maker.complete(options))
+        named = dict(cls._find_rules(options.pop("environment", None), maker))
+        if {"frameskip", "max_frameskip"} & options.keys():
+            named.pop("max_frameskip", None)
+        elif "max_frameskip" in named:
+            words["max_frameskip"] = "environment"
+        plain = {"noop_max": 0, "use_fire_reset": False, "reward_clipping": False}
+        options = plain | named | options
+        if options.get("coins") is None:
+            options["coins"] = cls._choose_coins(options)
+        if options["coins"] == "ale":  # ale-py's single environment makes something else of a seed
+            options["coins"] = "ale_env"
+        return options | {"_maker": maker.spelling(words)}
+
+    @classmethod
+    def _choose_coins(cls, options: dict[str, Any]) -> str:
+        game = options.get("game") or cls.vector_env.default_game
+        plug = cls.vector_env.plugs.get(str(game))
+        return "pixelpong" if "max_frameskip" in options else plug.coins if plug else "ale"
+
+    @classmethod
+    def _find_rules(cls, name: Any, maker: Maker) -> Mapping[str, Any]:
+        """The rules of a published name, or of the default."""
+        names, advice = cls.environments
+        if isinstance(name, str) and name in advice:
+            text = unknown("environment", name, f"its rules are those of {advice[name]}")
+            raise EnvError(f"{maker.name}: {text}")
+        default = next(iter(names))
+        type_: Any = Literal.__getitem__(tuple(names))
+        return names[check_option("environment", type_, default if name is None else name, maker)]
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -265,14 +262,25 @@ class SingleEnv(gymnasium.Env[NDArray[Any], np.int64]):
         self._envs.restore_state(state)
 
     def _info(self) -> dict[str, Any]:
-        """What ale-py's environment tells, and for Pong the frames and points of the episode."""
+        """What ale-py's environment tells, and what the game's own `Plug` adds."""
         info: dict[str, Any] = {
             "lives": self.ale.lives(),
             "episode_frame_number": self.ale.getEpisodeFrameNumber(),
             "frame_number": self.ale.getFrameNumber(),
         }
-        if self._envs.game == PONG:
-            (game,) = self._envs.games
-            won, lost = game["points"].tolist()
-            info |= {"frames": int(game["num_frames"]), "points_won": won, "points_lost": lost}
+        if plug := self._envs.plugs.get(self._envs.game_names[0]):
+            info |= plug.describe(self._envs.games[0])
         return info
+
+
+def _spell_as_ale(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The options with ale-py's words for ours; and ale-py's words that the caller has used."""
+    words = {}
+    for ours, theirs in _OUR_WORDS.items():
+        if {ours, theirs} <= options.keys():
+            raise EnvError(f"{theirs} is {ours}; leave out one of the two.")
+        if theirs in options:
+            words[theirs] = theirs
+        elif ours in options:
+            options[theirs] = options.pop(ours)
+    return options, words

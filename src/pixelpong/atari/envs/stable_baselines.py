@@ -13,16 +13,16 @@ steps; in ``make_atari_env("BreakoutNoFrameskip-v4")`` it counts frames, four ti
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, ClassVar, Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.atari.envs.errors import EnvAttributeError
 from pixelpong.atari.envs.maker import Maker
-from pixelpong.atari.envs.options import Observation, check_option
+from pixelpong.atari.envs.options import check_option
 from pixelpong.atari.envs.pending import Part, Step, join
-from pixelpong.atari.envs.vector import VectorEnv
+from pixelpong.atari.envs.vector import ObservationName, VectorEnv
 from pixelpong.atari.steps.stepping import EPISODE_RETURN, EPISODE_STEPS, IS_LOST
 from pixelpong.errors import ConfigError, unknown
 from pixelpong.machine import require
@@ -46,7 +46,9 @@ MAKE_SB3 = Maker(
 )
 
 
-class _Games(VectorEnv):
+class StepsWithEpisodes(VectorEnv[Any, Any]):
+    """The same games, with what stable-baselines3 asks of an episode among the infos."""
+
     def _collect(self, parts: tuple[Part, ...]) -> Step:
         """The results with the episodes' returns and lengths, and which games lost a life."""
         step = super()._collect(parts)
@@ -56,7 +58,7 @@ class _Games(VectorEnv):
         return step
 
 
-class StableBaselinesEnv(VecEnv):
+class StableBaselinesEnv(Generic[ObservationName], VecEnv):
     """The games of `pixelpong.make_vec`, with its options, for agents of stable-baselines3.
 
     With `life_loss_info`, as in its ``AtariWrapper``, a lost life is an end for the agent while the
@@ -66,10 +68,12 @@ class StableBaselinesEnv(VecEnv):
         ConfigError: stable-baselines3 is not installed, or as in `pixelpong.make_vec`.
     """
 
+    vector_env: ClassVar[type[StepsWithEpisodes]] = StepsWithEpisodes
+
     def __init__(
         self,
         num_envs: Number = 1,
-        observation: Observation = "atari",
+        observation: ObservationName = "atari",  # type: ignore[assignment]
         *,
         reward_clipping: bool = True,
         life_loss_info: bool = False,
@@ -82,7 +86,7 @@ class StableBaselinesEnv(VecEnv):
         self._clips = check_option("reward_clipping", bool, reward_clipping, MAKE_SB3)
         self._ends_lives = check_option("life_loss_info", bool, life_loss_info, MAKE_SB3)
         options = MAKE_SB3.complete(options)
-        self._games = games = _Games(num_envs, observation, _maker=MAKE_SB3, **options)
+        self._games = games = self.vector_env(num_envs, observation, _maker=MAKE_SB3, **options)
         self._start = time.time()
         super().__init__(games.num_envs, games.single_observation_space, games.single_action_space)
 
@@ -151,6 +155,3 @@ class StableBaselinesEnv(VecEnv):
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
         """Whether the infos are those of this wrapper, which is true of `Monitor`."""
         return [issubclass(wrapper_class, Monitor) for _ in self._get_indices(indices)]
-
-
-make_sb3 = StableBaselinesEnv

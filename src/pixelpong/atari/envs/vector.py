@@ -9,7 +9,7 @@ call.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import gymnasium
 import numpy as np
@@ -17,7 +17,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from pixelpong.atari.envs.actions import ActionReader
+from pixelpong.atari.envs.actions import ActionReader, find_cartridge
 from pixelpong.atari.envs.coins import BLOCK, Coins
 from pixelpong.atari.envs.errors import EnvError, EnvOrderError, EnvValueError
 from pixelpong.atari.envs.inputs import read_mask, read_seeds, split_seed
@@ -31,12 +31,10 @@ from pixelpong.atari.envs.making import (
     paint,
 )
 from pixelpong.atari.envs.options import (
-    Actions,
     Autoreset,
     CoinsName,
     Height,
     Noops,
-    Observation,
     Stack,
     Threads,
     Width,
@@ -44,18 +42,25 @@ from pixelpong.atari.envs.options import (
     hash_rules,
 )
 from pixelpong.atari.envs.pending import Part, Pending, Step, give
+from pixelpong.atari.envs.plug import Plugs, find_observations
 from pixelpong.atari.games.games import Games
 from pixelpong.atari.games.memory import State
-from pixelpong.atari.games.rules import PONG
+from pixelpong.atari.games.opponents import Opponents
 from pixelpong.atari.games.turns import Workers
+from pixelpong.atari.sides import BUILTIN, SELF
 from pixelpong.atari.steps.stepping import LEAVE, RESET, SKIP, Results
-from pixelpong.envs.opponents import Opponents
-from pixelpong.items import BUILTIN
 from pixelpong.machine import count_cores
 from pixelpong.schema import Count, FrameLimit, FrameSkip, Number, Share
 
+# The names of observations and of sets of actions, for type checkers.
+ObservationName = TypeVar("ObservationName", bound=str)
+ActionsName = TypeVar("ActionsName", bound=str)
 
-class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
+
+class VectorEnv(
+    gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]],
+    Generic[ObservationName, ActionsName],
+):
     """Many Atari games, as a replacement for ale-py's ``AtariVectorEnv``.
 
     The options have the same names and defaults; the same seed and actions give the same bytes.
@@ -63,12 +68,14 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
     Args:
         num_envs: number of games.
         observation: ``"atari"``, [4, 84, 84] uint8, the last four pictures, each the maximum of two
-            grey frames, reduced in size; or ``"frame"``, and for Pong alone ``"pixels"`` or
-            ``"field"``, as in `pixelpong.make_env`.
-        game: the cartridge, by ale-py's name, such as ``"ms_pacman"``.
+            grey frames, reduced in size; ``"frame"``, [rows, 160, 3] uint8; or one that the game
+            brings.
+        game: the cartridge, by ale-py's name, such as ``"ms_pacman"``; by default `default_game`.
         games: instead of `num_envs` and `game`, the game of each environment.
-        actions, opponent: for Pong alone, as in `pixelpong.make_env`. With the opponent ``"self"``,
-            actions [N, 2] play the right and the left side.
+        actions: a choice of actions that the game brings, by name; by default all that the game
+            uses.
+        opponent: who plays the second side, if the game brings one: ``"builtin"``; ``"self"``:
+            actions [N, 2] play both sides; or the name of a player that it brings.
         coins: what decides which frames are sticky. ``"ale"``: ale-py's generator, the default.
             ``"ale_env"``: as in ale-py's single environments, such as ``ALE/Pong-v5``, which make
             something else of a seed. ``"pixelpong"``: the generators of `pixelpong.evaluate`; the
@@ -101,21 +108,24 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         ConfigError: an option is unknown, its value out of range, or it would change nothing.
         EmulatorError: there is no such game, it is not covered, or its ROM is not installed.
 
-    >>> envs = VectorEnv(3, num_threads=1)
+    >>> envs = VectorEnv(3, game="breakout", num_threads=1)
     >>> observations, infos = envs.reset(seed=0)
     >>> observations, rewards, terminated, truncated, infos = envs.step(np.array([0, 2, 3]))
     >>> observations.shape, rewards.tolist()
     ((3, 4, 84, 84), [0, 0, 0])
     """
 
+    plugs: ClassVar[Plugs] = {}  # what games bring, by game
+    default_game: ClassVar[str | None] = None
+
     def __init__(  # noqa: PLR0913 - most are AtariVectorEnv's
         self,
         num_envs: Number = 1,
-        observation: Observation = "atari",
+        observation: ObservationName = "atari",  # type: ignore[assignment]
         *,
-        game: str = PONG,
+        game: str | None = None,
         games: Sequence[str] | None = None,
-        actions: Actions | None = None,
+        actions: ActionsName | None = None,
         opponent: str = BUILTIN,
         coins: CoinsName | None = None,
         num_threads: Threads = None,
@@ -147,7 +157,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         maker = unknown_options.pop("_maker", MAKE_VEC)  # the called function, for messages
         for name in unknown_options:
             raise maker.unknown_option(name, given)
-        self._options = options = check_options(given, maker)
+        self._options = options = check_options(given, maker, self.plugs, self.default_game)
         self.num_envs, self.observation = options.num_envs, options.observation
         self.game = None if options.games else options.game
         self.game_names = options.all_games
@@ -155,15 +165,15 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         self.render_mode = options.render_mode
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": 60 / options.most_frames}
         self.metadata["autoreset_mode"] = self.autoreset_mode
-        self._opponents = Opponents(options.opponent, options.num_envs)
-        self._actions = ActionReader(options)
-        self._view = make_view(options)
+        self._actions = ActionReader(options, self.plugs)
+        kinds = find_observations(self.plugs, options.all_games[0])
+        self._view = make_view(options, kinds[options.observation])
         self._make_spaces()
         self._make_games()
 
     def _make_spaces(self) -> None:
         options = self._options
-        self.single_observation_space = make_observation_space(options, self._view.rows)
+        self.single_observation_space = make_observation_space(self._view)
         self.single_action_space = make_action_space(options, self._actions.count)
         self.batch_size = size = options.batch_size or options.num_envs
         self.observation_space = batch_space(self.single_observation_space, size)
@@ -173,21 +183,23 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         """Make the games and the arrays of their next orders."""
         options, size, mode = self._options, self.num_envs, self.autoreset_mode
         tables = np.broadcast_to(self._actions.tables, (size, self._actions.count))
+        facts = [find_cartridge(options, game, self.plugs) for game in options.all_games]
+        opponents = self._make_opponents()
+        named = opponents.fingerprint if opponents else options.opponent
         self._games = games = Games(
             size,
-            [make_rules(options, *it) for it in zip(options.all_games, tables, strict=True)],
+            [make_rules(options, *it) for it in zip(facts, tables, strict=True)],
             self._view,
             workers=Workers(options.num_threads or count_cores(), options.thread_affinity_offset),
             num_uniforms=BLOCK if options.coins_name == "pixelpong" else 1,
             autoresets=AUTORESETS[mode],
-            rules_hashes=hash_rules(options, self._opponents.fingerprint.encode()),
-            has_opponents=bool(self._opponents),
+            rules_hashes=hash_rules(options, named.encode()),
+            opponents=opponents,
         )
         self.games, self._orders, self._turns = games.rows, games.orders, games.turns
         self._moves = self._orders.moves
-        self._opponents.sit_down(games)
         sticky = options.repeat_action_probability > 0
-        needs_coins = sticky or options.max_frameskip is not None or self._opponents
+        needs_coins = sticky or options.max_frameskip is not None or opponents
         is_ours = options.coins_name == "pixelpong"
         self._coins = Coins(games) if needs_coins and is_ours else None
         self._all = np.arange(size, dtype=np.int32)
@@ -195,6 +207,13 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
         self._observations = self._empty(size)
         # The last observations of episodes whose next one started in the same step.
         self._final = self._empty(size if mode == AutoresetMode.SAME_STEP else 0)
+
+    def _make_opponents(self) -> Opponents | None:
+        """Make those who play the second side, unless the game itself or the caller does."""
+        name, game = self._options.opponent, self._options.all_games[0]
+        if name in (BUILTIN, SELF) or (make := self.plugs[game].make_opponents) is None:
+            return None
+        return make(name, self.num_envs)
 
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
@@ -327,7 +346,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         options, memory, kept = state
-        self.__init__(**vars(options) | {"games": options.games or None})  # type: ignore[misc]
+        game, games = (None, options.games) if options.games else (options.game, None)
+        self.__init__(**vars(options) | {"game": game, "games": games})  # type: ignore[misc]
         self._games.restore(memory, Pending(self._all, kept=kept))
 
     def _read_seeds(self, seed: Any, count: int) -> list[int]:
@@ -370,8 +390,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[A
             self._moves[:, 0] = moves
         else:
             self._moves[:] = moves
-        if self._opponents:
-            self._opponents.decide(self._games, self.games["is_on"] != 0)
+        self._games.let_opponents_decide()
         self._orders.seeds[:] = -1
         return results, begun
 

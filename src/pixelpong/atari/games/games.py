@@ -14,23 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.atari.games.memory import Memory, State
+from pixelpong.atari.games.opponents import Opponents
 from pixelpong.atari.games.parts import make_parts
-from pixelpong.atari.games.pictures import View
-from pixelpong.atari.games.rules import Rules, load_any
+from pixelpong.atari.games.rules import Rules, open_cartridge
 from pixelpong.atari.games.turns import ONE_THREAD, Turns, Workers
+from pixelpong.atari.games.views import View
 from pixelpong.atari.machine.compiled import not_covered
-from pixelpong.atari.machine.record import WIDTH
 from pixelpong.atari.steps import stepping
 from pixelpong.atari.steps.compiling import Entry
 from pixelpong.atari.steps.stepping import (
     FAULT,
     NEVER,
-    STEPS,
     Orders,
     Part,
     Results,
 )
-from pixelpong.pong.field import FIELD_SIZE
 
 
 class Games:
@@ -55,7 +53,7 @@ class Games:
         num_uniforms: int = 1,
         autoresets: int = NEVER,
         rules_hashes: Sequence[bytes] = (),
-        has_opponents: bool = False,
+        opponents: Opponents | None = None,
     ) -> None:
         """Make games without starting an episode.
 
@@ -70,11 +68,11 @@ class Games:
                 RESET, `NEXT_STEP` or `SAME_STEP`.
             rules_hashes: of each game, a hash of everything, besides its state, on which its future
                 depends; 32 bytes. Without them, all games have the same.
-            has_opponents: whether networks, which have a memory, play the left side.
+            opponents: those who play the second side, if the orders do not say its moves.
         """
         each = (rules,) * size if isinstance(rules, Rules) else tuple(rules)
         # Kept, because their code must stay in memory.
-        self._cartridges = [load_any(name) for name in dict.fromkeys(it.game for it in each)]
+        self._cartridges = [open_cartridge(facts) for facts in {it.cartridge: 0 for it in each}]
         common = each[0]
         self._memory = memory = Memory(
             size,
@@ -82,32 +80,32 @@ class Games:
             view,
             common.max_frames,
             rules_hashes or [bytes(32)] * size,
-            has_opponents=has_opponents,
+            opponents,
         )
         self.rows, self.states, self.chances = memory.games, memory.states, memory.chances
-        self.frames, self.streams = memory.frames, memory.streams
-        self.remembered = memory.streams.copy()  # `streams` after the next step
-        width = 2 + common.frame_skips[1]
+        self.frames, self._opponents = memory.frames, opponents
+        self._remembered = memory.remembered.copy()  # after the next step
+        width = 2 + common.most_frames
         self.orders = Orders(
             moves=np.zeros((size, 2), np.int64),
             seeds=np.zeros(size, np.int64),
             uniforms=np.zeros((size, num_uniforms, common.num_sides * width)),
-            remembered=_as_bytes(self.remembered),
+            remembered=_as_bytes(self._remembered),
         )
-        self._games = stepping.Games(
-            memory.games, memory.chances, memory.states, _as_bytes(memory.streams), memory.frames
+        self._games = stepping.Rows(
+            memory.games,
+            memory.chances,
+            memory.states,
+            _as_bytes(memory.remembered),
+            memory.frames,
         )
         count = min(workers.num_threads, size)
         self._parts = make_parts(memory, each, view, count, autoresets=autoresets)
         # One for each part, so that nothing depends on the types of another part's arrays.
-        self._steps = [[Entry(STEPS[view.observation]) for _ in share] for share in self._parts]
+        self._steps = [[Entry(view.observation.step) for _ in share] for share in self._parts]
         num_parts = sum(map(len, self._parts))
         self.turns = Turns(workers._replace(num_threads=count), memory, num_parts)
-        field = FIELD_SIZE, FIELD_SIZE
-        self._shape = {  # in kernels
-            "atari": memory.stacks.shape[1:], "frame": (view.rows, 3 * WIDTH),
-            "field": field, "pixels": field, "nothing": field,
-        }[view.observation]  # fmt: skip
+        self._shape = view.kernel_shape
 
     def play(self, observations: NDArray[Any], final_observations: NDArray[Any]) -> Results:
         """Carry out the orders. Write the observations and, for ended episodes, the final ones.
@@ -138,8 +136,8 @@ class Games:
     def begin(self, results: Results, noted: Any = None, *, is_sent: bool = False) -> None:
         """Carry out the orders, or let other threads begin to if they are sent; see `Turns`."""
         shaped = Results(
-            results.observations.reshape(-1, *self._shape),
-            results.final_observations.reshape(-1, *self._shape),
+            results.observations.reshape(len(results.observations), *self._shape),
+            results.final_observations.reshape(len(results.final_observations), *self._shape),
             results.numbers,
             results.ends,
         )
@@ -149,6 +147,20 @@ class Games:
             _play_share, self._steps, self._games, self.orders, self._parts, shaped
         )
         self.turns.begin(play, noted, is_sent=is_sent)
+
+    def let_opponents_decide(self) -> None:
+        """Have those who play the second side write its moves into the orders, if there are any."""
+        if self._opponents is None:
+            return
+        uniforms, which = self.orders.uniforms, np.arange(len(self.rows))
+        index = self.rows["steps"] % uniforms.shape[1]
+        self._remembered[:] = self._memory.remembered
+        self.orders.moves[:, 1] = self._opponents.decide(
+            self.frames,
+            uniforms[which, index, uniforms.shape[2] // 2],
+            self._remembered,
+            self.rows["is_on"] != 0,
+        )
 
     def clone(self) -> State:
         """The state on which the future of all games depends: copies of some arrays [N, …]."""
@@ -172,14 +184,14 @@ def raise_faults(numbers: NDArray[np.int32]) -> None:
         raise not_covered(int(numbers[FAULT].max()))
 
 
-def _as_bytes(records: NDArray[np.void]) -> NDArray[np.uint8]:
+def _as_bytes(records: NDArray[Any]) -> NDArray[np.uint8]:
     """The bytes, [N, ·], of N records."""
     return records.view(np.uint8).reshape(len(records), records.itemsize)
 
 
 def _play_share(
     steps: list[list[Entry]],
-    games: stepping.Games,
+    games: stepping.Rows,
     orders: Orders,
     parts: list[list[Part]],
     results: Results,

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.atari.games.pictures import View
+from pixelpong.atari.games.opponents import Opponents
+from pixelpong.atari.games.views import View
 from pixelpong.atari.machine.record import WIDTH
 from pixelpong.atari.steps.records import CHANCE, GAME, are_chances
 from pixelpong.errors import ConfigError, must_be, number_of
-from pixelpong.kernels.records import STREAM, are_streams
-from pixelpong.pong.field import FIELD_SIZE
-from pixelpong.pong.preprocess import are_fields
 
 State = tuple[NDArray[Any], ...]  # copies of the arrays of a `Memory`
 
@@ -51,31 +49,30 @@ class Memory:
         view: View,
         max_frames: int,
         rules: Sequence[bytes],
-        *,
-        has_opponents: bool,
+        opponents: Opponents | None,
     ) -> None:
         """Make it for `size` games of at most `max_frames` frames.
 
-        A console's state has `state_size` bytes; `rules` are hashes of 32 bytes.
+        A console's state has `state_size` bytes; `rules` are hashes of 32 bytes; `opponents` play
+        the second side.
         """
         self.rules = np.frombuffer(bytearray().join(rules), np.uint8).reshape(size, -1)
         self.games = np.zeros(size, GAME)
         self.games["episode"] = -1
         self.chances = np.zeros(size, CHANCE)
         self.states = np.zeros((size, state_size), np.uint8)
-        self.streams = np.zeros(size if has_opponents else 0, STREAM)
-        self.fields = np.zeros((size, 2, FIELD_SIZE, 2), np.uint64)
+        self._opponents, self._observation = opponents, view.observation
+        record = opponents.record if opponents else np.dtype(np.uint8)
+        self.remembered: NDArray[Any] = np.zeros(size if opponents else 0, record)
         self.frames = np.zeros((size if view.keeps_frames else 0, view.rows, WIDTH), np.uint8)
-        num_stacks = size if view.observation == "atari" else 0
-        pixels, channels = view.height * view.width * view.channels, view.channels
-        self.stacks = np.zeros((num_stacks, view.stack, pixels), np.uint8)
-        self.kept = np.zeros((num_stacks, channels, view.rows, WIDTH), np.uint8)
-        self._max_frames, self._num_newest = max_frames, view.stack if num_stacks else 2
+        self.observed = view.observation.make_arrays(size, view)
+        ring = self.observed[0].shape[1] if self.observed else 1
+        self._max_frames, self._num_newest = max_frames, ring
 
     def arrays(self) -> State:
         """The arrays themselves."""
-        shown = self.fields, self.frames, self.stacks, self.kept
-        return self.rules, self.games, self.chances, self.states, self.streams, *shown
+        played = self.rules, self.games, self.chances, self.states
+        return *played, self.remembered, self.frames, *self.observed
 
     def read(self, state: Any) -> State:
         """Copy a state; raise a `ConfigError` if these games cannot continue from it."""
@@ -110,17 +107,18 @@ class Memory:
     def _is_sound(self, state: State) -> bool:
         """Whether all numbers of a state with the right shapes are possible in a game.
 
-        A console may be in any state: see `NativeConsole.set_state`.
+        A console may be in any state: compiled code stays inside its record.
         """
-        _, games, chances, _, streams, fields, *_ = state
+        _, games, chances, _, remembered, _, *observed = state
         most_frames = self._max_frames + _START  # a start may be beyond the limit
         of_rules = {"num_frames": (0, most_frames), "newest": (0, self._num_newest - 1)}
         are_games = all(
             (least <= games[name]).all() and (games[name] <= most).all()
             for name, (least, most) in (_BOUNDS | of_rules).items()
         )
-        are_sound = are_games and are_chances(chances)
-        return are_sound and are_streams(streams) and are_fields(fields)
+        are_remembered = self._opponents is None or self._opponents.are_sound(remembered)
+        are_observed = self._observation.are_sound(tuple(observed))
+        return are_games and are_chances(chances) and are_remembered and are_observed
 
     def write(self, state: State) -> None:
         """Continue from a state that `read` has returned."""

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.atari.games.memory import Memory
-from pixelpong.atari.games.pictures import View, make_shrinking
-from pixelpong.atari.games.rules import Rules, load_any, make_console, make_start, make_starts
-from pixelpong.atari.machine.palette import PALETTES
+from pixelpong.atari.games.rules import Rules, make_console, make_starts, switch_on
+from pixelpong.atari.games.views import Screens, View
+from pixelpong.atari.machine.cartridge import Cartridge
 from pixelpong.atari.machine.record import WIDTH
 from pixelpong.atari.steps.opening import MOST_AT_ONCE
-from pixelpong.atari.steps.records import aligned_zeros
-from pixelpong.atari.steps.stepping import NEVER, AtariView, FieldView, FrameView, NoView, Part
-from pixelpong.pong.preprocess import IS_ACTIVE
+from pixelpong.atari.steps.stepping import NEVER, Part
 
 
 def make_parts(
@@ -31,13 +28,13 @@ def make_parts(
     number = first = 0
     for each in dict.fromkeys(rules):
         which = np.array([i for i, other in enumerate(rules) if other == each])
-        facts = load_any(each.game).cartridge
+        facts = each.cartridge
         seen = dataclasses.replace(view, palette=facts.palette, rows=facts.rows)
         for k in range(num_threads):
             # Neighbours go to different threads, because a batch of games is one of neighbours.
             share, thread = which[k::num_threads].copy(), (first + k) % num_threads
             if len(share):
-                start = _make_start(each, seen)
+                start = _make_start(facts, seen)
                 part = _make_part(memory, each, seen, start, share)
                 parts[thread].append(part._replace(number=number, autoresets=autoresets))
                 number += 1
@@ -45,12 +42,11 @@ def make_parts(
     return parts
 
 
-def _make_start(rules: Rules, view: View) -> NDArray[np.void]:
-    """A machine from which games start, [1] its record, set to draw what the view needs."""
-    machine = make_start(rules)
+def _make_start(facts: Cartridge, view: View) -> NDArray[np.void]:
+    """A machine from which starts are played, [1] its record, set to draw what the view needs."""
+    machine = switch_on(facts)
     if view.has_levels:
         machine["shades"] = view.levels
-        machine["picture"] = view.levels[0][machine["picture"]]
     return machine
 
 
@@ -61,7 +57,7 @@ def _make_part(
     at = start.dtype.fields["picture"][1]  # type: ignore[index]
     console = make_console(
         rules,
-        has_pictures=view.has_pictures,
+        draws=view.draws,
         keeps_frames=view.keeps_frames,
         takes_two=view.takes_two,
         start=start,
@@ -70,48 +66,15 @@ def _make_part(
         machine[at : at + view.rows * WIDTH].reshape(view.rows, WIDTH)
         for machine in console.machines
     )
-    observed: Any = NoView()
-    if view.observation == "atari":
-        observed = _make_atari(memory, view, (first, second))
-    elif view.observation == "frame":
-        palette = PALETTES[view.palette]
-        observed = FrameView(memory.frames, memory.frames.view(np.uint64), palette)
-    elif view.observation in ("field", "pixels"):
-        pictures = (first, second) if view.has_pictures else (first[:0], second[:0])
-        observed = FieldView(memory.fields, console.field, IS_ACTIVE, pictures)
-    else:
-        assert view.observation == "nothing", view.observation
-    num_frames = max(rules.frame_skips[1], MOST_AT_ONCE)
+    screens = Screens(memory.observed, memory.frames, (first, second), console.drawn)
+    num_frames = max(rules.most_frames, MOST_AT_ONCE)
     return Part(
         console,
-        make_starts(rules, start),
+        make_starts(rules.cartridge),
         row=np.zeros(rules.num_sides * (2 + num_frames)),
         number=0,
         which=which,
         autoresets=NEVER,
         pictures=(first, second),
-        observed=observed,
-    )
-
-
-def _make_atari(
-    memory: Memory, view: View, pictures: tuple[NDArray[np.uint8], NDArray[np.uint8]]
-) -> AtariView:
-    """Make the arrays for the observation "atari"."""
-    shrinking = make_shrinking(view.height, view.width, view.rows)
-    first, second = (picture[None] for picture in pictures)
-    levels = view.levels[:0]
-    if not view.has_levels:
-        levels = view.levels
-        shape = view.channels, view.rows, WIDTH
-        first, second = (aligned_zeros(*shape, dtype=np.uint8) for _ in range(2))
-    return AtariView(
-        pictures,
-        memory.stacks,
-        memory.kept,
-        levels,
-        planes=(first, second),
-        shrink=shrinking.address,
-        scratch=aligned_zeros(shrinking.scratch_size, dtype=np.float32),
-        small=aligned_zeros(view.height, view.width, dtype=np.uint8),
+        observed=view.observation.make_view(view, screens),
     )

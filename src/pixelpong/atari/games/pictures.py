@@ -1,4 +1,4 @@
-"""The view of games, and the weights that reduce pictures to a smaller size.
+"""The weights that reduce pictures to a smaller size.
 
 Source: OpenCV's ``resize`` with ``INTER_AREA``, which ale-py uses. Each small pixel is the mean
 over the area it covers; pixels on its border count in part. The weights are OpenCV's float32
@@ -9,50 +9,12 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pixelpong.atari.machine.palette import GREYS, PALETTES
 from pixelpong.atari.machine.record import ROWS, WIDTH
 from pixelpong.atari.machine.shrinking import Shares, Shrinking
 from pixelpong.errors import ConfigError
-
-
-@dataclass(frozen=True)
-class View:
-    """The observation of games."""
-
-    observation: str  # "atari", "frame", "field", "pixels", or "nothing"
-    keeps_frames: bool = False  # whether the newest frames are kept
-    # These are only for "atari".
-    height: int = 84
-    width: int = 84
-    channels: int = 1  # 1: grey, 3: colour
-    stack: int = 4  # number of pictures
-    takes_two: bool = False  # whether a picture is the maximum of two frames
-    # Facts about the game's picture; of several games, the most rows.
-    rows: int = ROWS
-    palette: str = "NTSC"
-
-    @property
-    def has_pictures(self) -> bool:
-        """Whether the console has to draw pictures; otherwise it draws fields."""
-        return self.observation == "atari" or self.keeps_frames
-
-    @property
-    def has_levels(self) -> bool:
-        """Whether the console draws the levels of a single channel instead of palette indices."""
-        return self.observation == "atari" and self.channels == 1 and not self.keeps_frames
-
-    @property
-    def levels(self) -> NDArray[np.uint8]:
-        """The level of each palette index, [channels, 256]."""
-        if self.channels == 1:
-            return GREYS[self.palette][None]
-        return np.ascontiguousarray(PALETTES[self.palette].T)
-
 
 _LEAST_SHARE = 1e-3  # smaller shares of a pixel are left out
 

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong.atari.machine.cartridge import Cartridge
 from pixelpong.atari.machine.compiled import Game
-from pixelpong.atari.machine.compiled import load_game as load_cartridge
-from pixelpong.atari.machine.record import DRAW_PICTURE
-from pixelpong.atari.machine.starting import SHIFT, TIMERS, count_draws, filled_bytes
-from pixelpong.atari.machine.starting import start as start_game
+from pixelpong.atari.machine.record import DRAW_OWN
+from pixelpong.atari.machine.roms import read_rom
+from pixelpong.atari.machine.starting import SHIFT, TIMERS, count_draws, filled_bytes, start
 from pixelpong.atari.steps.episode import Console
 from pixelpong.atari.steps.opening import MOST_AT_ONCE, Starts
 from pixelpong.atari.steps.records import NOW, RULES, aligned_zeros
-from pixelpong.config.protocols import Protocol
 from pixelpong.errors import note
-from pixelpong.items import STAY
-from pixelpong.pong.cartridge import SERVE
-from pixelpong.pong.field import DRAW_FIELD, FIELD_SIZE, PONG_MACHINE
-from pixelpong.pong.modes import MODE
-from pixelpong.pong.native import load_game, start_of
 
-PONG = "pong"
-FIRE = 1  # in Gymnasium's numbers
+FIRE = 1  # in ALE's numbers
 # The number of different starts, by what a start depends on.
 _NUM_STARTS = {"constant": 1, "timer": TIMERS, "memory": 0}
 
@@ -35,50 +28,39 @@ _NUM_STARTS = {"constant": 1, "timer": TIMERS, "memory": 0}
 class Rules:
     """The rules of a game; the console plays 60 frames a second."""
 
-    frame_skips: tuple[int, int]  # the fewest and the most frames of a step
-    max_frames: int  # the number of frames after which an episode is cut off
-    # The probability that a frame keeps the held action: right side, left side.
+    cartridge: Cartridge
+    # These are named as in `RULES`, which says what they mean.
+    fewest_frames: int
+    most_frames: int
+    max_frames: int
     sticky: tuple[float, float] = (0.0, 0.0)
     num_sides: int = 1  # 1: the console plays the left side
-    mode: int = 0  # number of Pong's game on the cartridge, see `NativeGame.switch_on`
-    game: str = PONG  # the name of the cartridge
-    fires_first: bool = False  # the button is pressed in the first frame of an episode
-    max_noops: int = 0  # an episode starts with fewer frames without a press than this
-    is_continuous: bool = False  # whether each action says how far it turns a paddle
-    tosses_coins: bool = False  # whether the game's own generator decides what sticks
-    wastes_coins: bool = False  # coins of the frames that a game's last step does not play are used
-    counts_start: bool = False  # frames that the start of a game plays count for `max_frames`
+    first_action: int = 0
+    max_noops: int = 0
+    is_continuous: bool = False
+    tosses_coins: bool = False
+    wastes_coins: bool = False
+    counts_start: bool = False
     ends_at_lost_life: bool = False
-    tells_lost_life: bool = False  # a lost life is reported like an end
+    tells_lost_life: bool = False
     clips_rewards: bool = False
 
 
-def rules_of(protocol: Protocol, num_sides: int = 1) -> Rules:
-    """The rules of a protocol, for one or two sides."""
-    sticky, mode = (protocol.sticky, protocol.sticky), MODE if num_sides == 2 else 0
-    return Rules(protocol.frame_skips, protocol.max_frames, sticky, num_sides, mode)
+@functools.cache
+def open_cartridge(facts: Cartridge) -> Game:
+    """Load a cartridge's code, once per process; say so if it must be compiled."""
+    return Game(facts, read_rom(facts), tell=note)
 
 
 @functools.cache
-def load_any(name: str) -> Game:
-    """Load a game by its cartridge's name, once per process."""
-    if name == PONG:
-        return load_game()
-    return load_cartridge(name, note)
+def first_start(facts: Cartridge) -> NDArray[np.void]:
+    """A machine at the first start of a game, [1] of its record; do not change it."""
+    return start(open_cartridge(facts))
 
 
-@functools.cache
-def _first_start(name: str) -> NDArray[np.void]:
-    """A machine at the first start, which loading a cartridge includes; do not change it."""
-    return start_game(load_any(name))
-
-
-def make_start(rules: Rules) -> NDArray[np.void]:
-    """A machine at the start of a game; or switched on, if starts are played: [1] its record."""
-    game = load_any(rules.game)
-    if rules.game == PONG:
-        return start_of(load_game(), rules.mode).copy()
-    machine: Any = game.power_on()
+def switch_on(facts: Cartridge) -> NDArray[np.void]:
+    """A machine from which starts are played, [1] of its record."""
+    machine = open_cartridge(facts).power_on()
     machine["timer_shift"] = SHIFT
     return machine
 
@@ -86,7 +68,7 @@ def make_start(rules: Rules) -> NDArray[np.void]:
 def make_console(
     rules: Rules,
     *,
-    has_pictures: bool = False,
+    draws: int = DRAW_OWN,
     keeps_frames: bool = False,
     takes_two: bool = False,
     start: NDArray[np.void] | None = None,
@@ -95,13 +77,13 @@ def make_console(
 
     Args:
         rules: the rules of its games.
-        has_pictures: whether it draws pictures; otherwise it draws fields.
+        draws: what it draws, such as `DRAW_PICTURE`.
         keeps_frames: whether the newest frame is needed, also if a game ends within a step.
         takes_two: whether the pictures of the last two frames of a step are taken.
-        start: [1], from `make_start`, perhaps changed.
+        start: [1], the machine at the start of a game, by default the first one; or, if starts are
+            played, from `switch_on`.
     """
-    game = load_any(rules.game)
-    start = make_start(rules) if start is None else start
+    start = first_start(rules.cartridge) if start is None else start
     size, at = start.itemsize, start.dtype.fields["picture"][1]  # type: ignore[index]
     begin = -at % 64  # pictures are read as vectors
     first, second = (
@@ -109,15 +91,12 @@ def make_console(
     )
     first[:] = second[:] = start.view(np.uint8)
     machines = first, second if takes_two else first
-    actions = aligned_zeros(max(rules.frame_skips[1], MOST_AT_ONCE), dtype=np.uint8)
-    is_pong = rules.game == PONG
-    field = (
-        first.view(PONG_MACHINE)["field"][0] if is_pong else np.zeros((FIELD_SIZE, 2), np.uint64)
-    )
-    record = _make_rules(rules, game)
-    record["draws"] = DRAW_PICTURE if has_pictures else DRAW_FIELD
+    actions = aligned_zeros(max(rules.most_frames, MOST_AT_ONCE), dtype=np.uint8)
+    record = _make_rules(rules)
+    record["draws"] = draws
     record["draws_all"] = keeps_frames and (rules.is_continuous or rules.ends_at_lost_life)
     record["takes_two"] = takes_two
+    own = rules.cartridge.own_drawing
     return Console(
         record,
         machines,
@@ -126,40 +105,31 @@ def make_console(
         actions=actions,
         actions_address=actions.ctypes.data,
         now=aligned_zeros(1, dtype=NOW),
-        field=field,
+        drawn=first.view(start.dtype)[own][0] if own else np.zeros((0, 0), np.uint64),
     )
 
 
-def _make_rules(rules: Rules, game: Game) -> NDArray[np.void]:
+def _make_rules(rules: Rules) -> NDArray[np.void]:
     """The rules for compiled code, [1] `RULES`, except what is drawn."""
-    record, facts = np.zeros(1, RULES), game.cartridge
-    record["play_frames"], record["state_size"] = game.address, facts.kept_size
-    if rules.game != PONG:
-        record["start_game"] = game.start_address
-        record["loading_draws"] = count_draws(facts)
-        record["loading_frames"] = _first_start(rules.game)["frames"]
-        record["filled_bytes"] = filled_bytes(facts)
-        record["coin_frames"] = facts.coin_frames
-    record["fewest_frames"], record["most_frames"] = rules.frame_skips
-    record["max_frames"], record["sticky"] = rules.max_frames, rules.sticky
-    record["first_action"] = FIRE if rules.fires_first else 0
-    record["max_noops"], record["num_sides"] = rules.max_noops, rules.num_sides
-    for name in (
-        "is_continuous", "tosses_coins", "wastes_coins", "counts_start", "ends_at_lost_life",
-        "tells_lost_life", "clips_rewards",
-    ):  # fmt: skip
-        record[name] = getattr(rules, name)
-    record["idle"] = SERVE if rules.num_sides == 2 else STAY
+    facts, game = rules.cartridge, open_cartridge(rules.cartridge)
+    record = np.zeros(1, RULES)
+    for field in dataclasses.fields(rules):
+        if field.name in RULES.names:  # type: ignore[operator]
+            record[field.name] = getattr(rules, field.name)
+    record["play_frames"], record["start_game"] = game.address, game.start_address
+    record["state_size"], record["idle"] = facts.kept_size, facts.codes[0]
+    record["loading_draws"], record["filled_bytes"] = count_draws(facts), filled_bytes(facts)
+    record["loading_frames"] = first_start(facts)["frames"]
+    record["coin_frames"] = facts.coin_frames
     return record
 
 
-def make_starts(rules: Rules, start: NDArray[np.void]) -> Starts:
-    """What a thread needs to start games; `start` is from `make_start`."""
-    game, is_pong = load_any(rules.game), rules.game == PONG
-    count = 0 if is_pong else _NUM_STARTS[game.cartridge.start]
-    memory = np.zeros(0, np.uint8) if is_pong else _first_start(rules.game)["ram"][0]
+def make_starts(facts: Cartridge) -> Starts:
+    """What a thread needs to play the starts of games."""
+    first = first_start(facts)
+    count = _NUM_STARTS[facts.start]
     return Starts(
-        memory=memory,
-        machines=np.zeros((count, start.itemsize), np.uint8),
+        memory=first["ram"][0],
+        machines=np.zeros((count, first.itemsize), np.uint8),
         is_known=np.zeros(count, np.bool_),
     )

@@ -17,10 +17,13 @@ from pixelpong.atari.machine.banks import LINE, NONE, QUARTERS, WHOLE
 from pixelpong.atari.machine.disassembly import BankedRom, Spot, read_vector
 from pixelpong.atari.machine.playing import JOYSTICK, PADDLE, RIGHT_JOYSTICK
 from pixelpong.atari.machine.record import (
+    DRAW_BOTH,
+    DRAW_PICTURE,
     KEPT_SIZE,
     MACHINE,
     MAX_LINES,
     NO_PADDLE,
+    PADDLE_CENTRE,
     PADDLE_HIGHEST,
     PADDLE_LOWEST,
     ROWS,
@@ -53,6 +56,7 @@ CONTROLS = {
     "joystick on the right": Controls(RIGHT_JOYSTICK),
     "paddles": Controls(PADDLE, others=0),
     "paddles swapped": Controls(PADDLE, turned=1, others=0),
+    "four paddles": Controls(PADDLE, turned=1, others=PADDLE_CENTRE),
     "paddles and joystick": Controls(PADDLE),
 }
 
@@ -66,7 +70,7 @@ class Select:
     first: int = 0  # frames of a press before the others
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cartridge:
     """The facts about a cartridge."""
 
@@ -103,6 +107,7 @@ class Cartridge:
     hints: Mapping[int, str] = field(default_factory=dict)
     constants: Mapping[str, int] = field(default_factory=dict)
     record: np.dtype[Any] = MACHINE
+    own_drawing: str = ""  # the field of its record that its `draw_own` draws to
 
     @property
     def has_past(self) -> bool:
@@ -155,6 +160,7 @@ class Cartridge:
             "HIGHEST_OHM": self.highest_ohm,
             **self._start_constants(),
             **self._board_constants(),
+            "START_DRAWS": DRAW_BOTH if self.own_drawing else DRAW_PICTURE,
             **self.constants,
         }
 

@@ -47,6 +47,7 @@ def not_scored() -> dict[str, str]:
     return {name: each.get("not_covered") or each["not_scored"] for name, each in others.items()}
 
 
+@functools.cache
 def cartridge(name: str) -> Cartridge:
     """The facts about a cartridge with a name of ale-py's, such as ``"space_invaders"``."""
     line = dict(facts().get(name, ()))

@@ -330,9 +330,9 @@ def draw_lines(m: Machine, line: Int, x0: Int, x1: Int, count: Int, latches: Int
         return
     if latches & ~m.collisions != 0 and m.tia[VBLANK] & 2 == 0:
         find_collisions(m, columns(x0, x1), latches & ~m.collisions)
-    if m.draws == DRAW_PICTURE:
+    if m.draws & DRAW_PICTURE:
         paint(m, line - TOP, x0, x1, count)
-    elif m.draws == DRAW_OWN:
+    if m.draws & DRAW_OWN:
         draw_own(m, line - TOP, x0, x1, count)
     if x0 < 8 and x1 >= 8:
         m.blanks = 0

@@ -119,7 +119,7 @@ MACHINE = np.dtype(
         ("may_end", "<i4"),  # 1 if the next frame may be the last
         # The inputs of a frame.
         ("turn", "<i4"),  # how far a press turns a paddle, in ohm
-        ("draws", "<i4"),  # the draw mode: DRAW_NOTHING, DRAW_OWN or DRAW_PICTURE
+        ("draws", "<i4"),  # the draw mode, DRAW_NOTHING and so on
         ("draws_until", "<i4"),  # the clock up to which the frame is drawn
         ("touched", "<i4"),  # the clock up to which ALE has drawn an unfinished frame
         ("now", "<i4"),  # the cycle while one part of the processor hands over to another
@@ -150,7 +150,7 @@ BEFORE, ASIDE, THIS_BEGINNING, BEGINNINGS = (
 )
 
 # What a frame draws. A cartridge can have its own form (`atari.machine.drawing.draw_own`).
-DRAW_NOTHING, DRAW_OWN, DRAW_PICTURE = range(3)
+DRAW_NOTHING, DRAW_OWN, DRAW_PICTURE, DRAW_BOTH = range(4)
 
 # Why a frame stopped: the first code means that it is complete; the next two, that something was
 # not covered. Two are internal: the frame is long, so its instructions must be counted; or it has

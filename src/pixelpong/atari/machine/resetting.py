@@ -25,6 +25,7 @@ MOST_PRESSES = 400  # most presses of SELECT; no cartridge has as many games
 STEPS = ((0, RESET, RESET_FRAMES), (0, RESET, RESET_FRAMES))
 NUM_STEPS = len(STEPS)
 COUNTED_FRAMES = 0  # frames of these steps that ALE counts as frames of the game
+START_DRAWS = DRAW_PICTURE  # what the last of these frames draws
 # The values of memory by address that show the choice, none if there is nothing to choose.
 CHOICE = ((0, 0),)
 NUM_VALUES = 0
@@ -50,7 +51,7 @@ def start_game(m: Machine) -> None:
         count = STEPS[k][2]
         if k == NUM_STEPS - 1:
             hold(m, STEPS[k][0], STEPS[k][1], count - 1)
-            m.draws = DRAW_PICTURE
+            m.draws = START_DRAWS
             count = 1
         hold(m, STEPS[k][0], STEPS[k][1], count)
     m.swchb = NO_SWITCH

@@ -15,7 +15,6 @@ from pixelpong.atari.machine.record import DRAW_NOTHING, FRAME_DONE
 from pixelpong.atari.steps.compiling import kernel_part
 from pixelpong.atari.steps.intrinsics import call_play_frames, set_turn
 from pixelpong.atari.steps.records import NOW, RULES
-from pixelpong.pong.field import FIELD_SIZE
 
 # Each array argument costs some nanoseconds of reference counting, so the parts that run at every
 # step take few arrays.
@@ -32,11 +31,12 @@ class Console(NamedTuple):
     actions: NDArray[np.uint8]  # [≥ frames of a step]
     actions_address: int
     now: NDArray[np.void]  # [1] `NOW`
-    field: NDArray[np.uint64]  # [80, 2], the field that the first machine draws
+    # What the first machine draws if the cartridge draws in its own form too, else [0, 0].
+    drawn: NDArray[np.uint64]
 
 
-def no_console() -> Console:
-    """A console without a machine, for decisions on fields drawn elsewhere."""
+def no_console(drawn: NDArray[np.uint64]) -> Console:
+    """A console without a machine, for decisions on what was drawn elsewhere."""
     nothing = np.zeros(0, np.uint8)
     return Console(
         np.zeros(1, RULES),
@@ -46,7 +46,7 @@ def no_console() -> Console:
         actions=nothing,
         actions_address=0,
         now=np.zeros(1, NOW),
-        field=np.zeros((FIELD_SIZE, 2), np.uint64),
+        drawn=drawn,
     )
 
 
@@ -66,7 +66,7 @@ def save(machine, state, size):  # type: ignore[no-untyped-def]
 
 @kernel_part
 def begin(console, game):  # type: ignore[no-untyped-def]
-    """Start an episode of a game that always starts in the same state."""
+    """Begin an episode at the console's `start`."""
     clear(console, game)
     copy(console.start, console.machines[0])
 

@@ -34,7 +34,7 @@ class Starts(NamedTuple):
 
     memory: NDArray[np.uint8]  # [128], the console's memory after the cartridge was loaded
     # [K, ·], machines at a start, with K = 1 if all starts are equal; 75 if they depend on the
-    # timer; 0 if they depend on the memory or are copies of ``console.start``.
+    # timer; 0 if they depend on the memory.
     machines: NDArray[np.uint8]
     is_known: NDArray[np.bool_]  # [K], whether the machine is there
 
@@ -113,10 +113,10 @@ def _start(console, starts, game, chance, state):  # type: ignore[no-untyped-def
     copy(console.start, machine)
     function = rules.start_game
     if which >= 0 and starts.is_known[which]:
-        function = 0
+        function = 0  # nothing to play
         copy(starts.machines[which], machine)
         chance.console.used += rules.filled_bytes
-    elif function != 0:
+    else:
         for k in range(MEMORY):
             machine[_RAM + k] = state[_RAM + k]
         machine[_TIMER] = SHORTEST + number

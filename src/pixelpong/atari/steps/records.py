@@ -70,12 +70,11 @@ NOW = np.dtype(
 
 RULES = np.dtype(
     [
-        # The addresses of the machine's compiled functions in this process; 0 if there is no
-        # machine, or if a game's start is a copy.
+        # The addresses of the machine's compiled functions in this process; 0 without a machine.
         ("play_frames", np.int64),
         ("start_game", np.int64),
         ("state_size", np.int64),  # bytes at the machine's start that a game's future depends on
-        ("draws", np.int64),  # what the machine draws: DRAW_FIELD or DRAW_PICTURE
+        ("draws", np.int64),  # what the machine draws, such as DRAW_PICTURE
         # 1 if every frame is drawn, because each is played alone and may be the newest one.
         ("draws_all", np.int64),
         ("takes_two", np.int64),  # 1 if the pictures of a step's last two frames are taken
@@ -99,7 +98,7 @@ RULES = np.dtype(
         ("ends_at_lost_life", np.int64),  # 1 if an episode ends when a life is lost
         ("tells_lost_life", np.int64),  # 1 if a lost life is reported like an end
         ("clips_rewards", np.int64),  # 1 if a reward is at most 1 and at least −1
-        ("idle", np.int64),  # the action of a side that stays: 0, or SERVE for two players
+        ("idle", np.int64),  # the action of a side that does nothing
         ("num_sides", np.int64),
     ]
 )

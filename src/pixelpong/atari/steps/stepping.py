@@ -1,4 +1,4 @@
-"""Steps of many games at once for `pixelpong.games`, in compiled code that releases the GIL.
+"""Steps of many games at once for `atari.games`, in compiled code that releases the GIL.
 
 Each thread plays its part of the games, one after the other, on its own console. A game is a row in
 a few arrays (`GAME` and its observations), so a state is a copy of these rows. A step of a part is
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pixelpong.atari.steps.compiling import kernel, kernel_part
 from pixelpong.atari.steps.episode import Console, copy, play_step, save
-from pixelpong.atari.steps.intrinsics import call_shrink, lowest_bit
+from pixelpong.atari.steps.intrinsics import call_shrink
 from pixelpong.atari.steps.opening import Starts, start_episode, toss_coins, use_coins
 
 # Instead of a move: start an episode; repeat the last observation; do nothing. Nothing ends then.
@@ -30,13 +30,13 @@ RESET, LEAVE, SKIP = -1, -2, -3
 NEVER, NEXT_STEP, SAME_STEP = range(3)
 
 
-class Games(NamedTuple):
+class Rows(NamedTuple):
     """The N games; changed in place."""
 
     rows: NDArray[np.void]  # [N] `GAME`
     chances: NDArray[np.void]  # [N] `CHANCE`
     states: NDArray[np.uint8]  # [N, ·], the states of their consoles
-    memories: NDArray[np.uint8]  # [N or 0, ·], the memories of the left side's networks
+    memories: NDArray[np.uint8]  # [N or 0, ·], the memories of those who play the second side
     frames: NDArray[np.uint8]  # [N or 0, rows, 160], the newest frames if they are kept
 
 
@@ -85,15 +85,6 @@ class AtariView(NamedTuple):
     small: NDArray[np.uint8]  # [height, width], one channel of a reduced picture
 
 
-class FieldView(NamedTuple):
-    """The data for the observations "field" and "pixels"; `fields` changes."""
-
-    fields: NDArray[np.uint64]  # [N, 2, 80, 2], the last two fields; `newest` says which is newer
-    drawn: NDArray[np.uint64]  # [80, 2], the field that the console draws if it draws no pictures
-    is_active: NDArray[np.bool_]  # [256], whether a palette index is not background
-    pictures: Pictures  # [0, 160] each if the console draws fields
-
-
 class FrameView(NamedTuple):
     """The data for the observation "frame"."""
 
@@ -116,7 +107,7 @@ class Part(NamedTuple):
     which: NDArray[np.int64]  # [·], the games
     autoresets: int  # NEVER, NEXT_STEP or SAME_STEP
     pictures: Pictures  # the pictures of the console's machines
-    observed: Any  # `AtariView`, `FieldView`, `FrameView` or `NoView`
+    observed: Any  # `AtariView`, or another kind of observation's
 
 
 # --- the observation "atari" --------------------------------------------------------------------
@@ -177,25 +168,11 @@ def _show_atari(game, i, atari, out):  # type: ignore[no-untyped-def]
         copy(stacks[i, (game.newest + 1 + k) % stacks.shape[1]], out[i, k])
 
 
-# --- frames and fields --------------------------------------------------------------------------
+# --- frames --------------------------------------------------------------------------
 
 
 @kernel_part
-def _see_field(game, i, num_pictures, which, view):  # type: ignore[no-untyped-def]
-    """Store the newest field; if pictures are drawn, compute it as `preprocess` does."""
-    game.newest = 1 - game.newest
-    field, drawn, picture = view.fields[i, game.newest], view.drawn, view.pictures[which]
-    for row in range(len(field)):
-        field[row, 0], field[row, 1] = drawn[row, 0], drawn[row, 1]
-        if len(picture):
-            field[row] = 0
-            for x in range(80):
-                is_on = view.is_active[picture[35 + 2 * row, 2 * x]]
-                field[row, x >> 6] |= np.uint64(is_on) << np.uint64(x & 63)
-
-
-@kernel_part
-def _see_nothing(game, i, num_pictures, which, view):  # type: ignore[no-untyped-def]
+def see_nothing(game, i, num_pictures, which, view):  # type: ignore[no-untyped-def]
     """Do nothing, because frames are stored in any case."""
 
 
@@ -217,37 +194,8 @@ def _show_frame(game, i, view, out):  # type: ignore[no-untyped-def]
 
 
 @kernel_part
-def _show_field(game, i, view, out):  # type: ignore[no-untyped-def]
-    """Write a 1 for each pixel that is on, [80, 80]."""
-    fields = view.fields[i]
-    _write_signs(fields[game.newest], fields[:0], out[i])
-
-
-@kernel_part
-def _show_pixels(game, i, view, out):  # type: ignore[no-untyped-def]
-    """Write the difference of two fields, [80, 80]; zeros at the first step of an episode."""
-    fields, newest = view.fields[i], game.newest
-    before = 1 - newest if game.steps > 0 else newest
-    _write_signs(fields[newest], fields[before : before + 1], out[i])
-
-
-@kernel_part
 def _show_nothing(game, i, view, out):  # type: ignore[no-untyped-def]
     """Nothing is observed."""
-
-
-@kernel_part
-def _write_signs(now, before, out):  # type: ignore[no-untyped-def]
-    """Write 1 for each pixel that is on, or ±1 for each change if `before` is [1, 80, 2]."""
-    out[:] = 0
-    for row in range(len(now)):
-        for word in range(2):
-            bits = now[row, word]
-            changed = bits ^ before[0, row, word] if len(before) else bits
-            while changed != 0:
-                bit = lowest_bit(changed)
-                out[row, 64 * word + bit] = 1 if bits >> np.uint64(bit) & np.uint64(1) else -1
-                changed &= changed - np.uint64(1)
 
 
 @kernel_part
@@ -279,15 +227,22 @@ def _play_one(games, orders, part, i):  # type: ignore[no-untyped-def]
     return num_pictures, which
 
 
-def _make_step(see: Any, show: Any) -> Any:
-    """Make the kernel for one kind of observation."""
+def make_step(see: Any, show: Any) -> Any:
+    """Make the kernel for one kind of observation.
+
+    Args:
+        see: a part ``(game, i, num_pictures, which, view)``: look at what the console has drawn of
+            game i after a step, in which it took `num_pictures` pictures; `which` machine played
+            the last frame. `view` is ``Part.observed``.
+        show: a part ``(game, i, view, out)``: write the observation of game i to ``out[i]``.
+    """
 
     @kernel
     def step(games, orders, part, results, done):  # type: ignore[no-untyped-def]
         """Play a step of some games, or start their next episodes.
 
         Args:
-            games: `Games`.
+            games: `Rows`.
             orders: `Orders`.
             part: `Part`.
             results: `Results`.
@@ -354,10 +309,6 @@ def _make_step(see: Any, show: Any) -> Any:
     return step
 
 
-STEPS = {  # by observation
-    "atari": _make_step(_see_atari, _show_atari),
-    "frame": _make_step(_see_nothing, _show_frame),
-    "field": _make_step(_see_field, _show_field),
-    "pixels": _make_step(_see_field, _show_pixels),
-    "nothing": _make_step(_see_nothing, _show_nothing),
-}
+step_atari = make_step(_see_atari, _show_atari)
+step_frame = make_step(see_nothing, _show_frame)
+step_nothing = make_step(see_nothing, _show_nothing)
