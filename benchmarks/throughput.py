@@ -32,6 +32,7 @@ import numpy as np
 from records import made_by, to_text
 from threadpoolctl import threadpool_limits
 
+from pixelpong.atari.machine.roms import rom_path
 from pixelpong.config.presets import load_preset
 from pixelpong.engines import Engine
 from pixelpong.engines.threads import ThreadEngine
@@ -43,7 +44,6 @@ from pixelpong.play.worker import combine, make_worker
 from pixelpong.pong.field import DRAW_FIELD
 from pixelpong.pong.native import NativeConsole
 from pixelpong.pong.preprocess import difference, preprocess
-from pixelpong.pong.rom import rom_path
 from pixelpong.processes import Processes
 from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng
@@ -78,7 +78,7 @@ def _load_ale() -> Any:
     ale = ale_py.ALEInterface()
     ale.setFloat("repeat_action_probability", 0.0)
     ale.setInt("frame_skip", 4)
-    ale.loadROM(rom_path())
+    ale.loadROM(rom_path("pong"))
     ale.reset_game()
     return ale
 

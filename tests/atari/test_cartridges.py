@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from machines import copy_console
 
-from pixelpong.atari.games.rules import load_any
+from pixelpong.atari.games.rules import open_cartridge
 from pixelpong.atari.lockstep import STYLES, Lockstep
 from pixelpong.atari.machine import cartridges, roms
 from pixelpong.atari.machine.cartridges import cartridge
@@ -18,6 +18,7 @@ from pixelpong.atari.machine.compiled import Game, load_game
 from pixelpong.atari.machine.roms import read_rom
 from pixelpong.atari.machine.starting import start
 from pixelpong.errors import EmulatorError
+from pixelpong.pong.native import PONG
 
 # One for each way in which a cartridge shows its ROM. In the second, a start depends on the game
 # before; in the last, the cartridge's own memory is filled at random.
@@ -183,7 +184,7 @@ def test_a_rom_that_cannot_be_used_is_one_line(tmp_path: Path, monkeypatch):
 @pytest.mark.parametrize("style", STYLES)
 def test_pong_as_it_is_compiled_for_the_agent_is_ales(style):
     """Its own `press` knows fewer actions than ALE, and both take the same ones here."""
-    lockstep = Lockstep(load_any("pong"))
+    lockstep = Lockstep(open_cartridge(PONG))
     lockstep.play(style, 3000, np.random.default_rng(3))
     found = lockstep.found
     assert (found.difference, found.picture_difference) == ("", "")

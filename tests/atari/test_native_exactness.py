@@ -11,21 +11,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from lockstep import Oracle, outcome, play_in_lockstep, shows, styles
+from lockstep import Oracle, console_in, outcome, play_in_lockstep, shows, styles
 from machines import changed, compiled_quickly, made_up_state, short_and_long
 
 from pixelpong.atari.machine import build, console, drawing, playing, tia, translation
+from pixelpong.atari.machine.compiled import Game
 from pixelpong.atari.machine.record import DRAW_PICTURE
+from pixelpong.atari.machine.roms import read_rom
 from pixelpong.errors import EmulatorError
 from pixelpong.pong import cartridge, field, native
-from pixelpong.pong.native import NativeConsole, NativeGame
-from pixelpong.pong.rom import read_rom
+from pixelpong.pong.native import PONG, NativeConsole
 
 
 @pytest.fixture(scope="module")
-def plain() -> NativeGame:
+def plain() -> Game:
     """The game compiled so that it skips nothing; its code is kept as that of the game is."""
-    return NativeGame(read_rom(), is_plain=True)
+    return Game(PONG, read_rom(PONG), is_plain=True)
 
 
 # Against ALE itself.
@@ -112,14 +113,14 @@ def test_skipping_changes_nothing(plain, calls, seed):
     """In some games the missiles are seen. Those from 13 on need code that is not known."""
     for mode in range(13):
         is_usual = mode in (0, 3, 4)
-        consoles = NativeConsole(mode), NativeConsole(mode, plain)
+        consoles = console_in(mode), console_in(mode, plain)
         games = play_games(*consoles, calls if is_usual else calls // 30, seed)
         assert mode or games
 
 
 @pytest.mark.parametrize(("count", "seed"), short_and_long((2000, 3), (1_000_000, 4)))
 def test_a_made_up_state_is_played_the_same_without_skipping(plain, count, seed):
-    played, shown = play_made_up_states(NativeConsole(), NativeConsole(0, plain), count, seed)
+    played, shown = play_made_up_states(NativeConsole(), NativeConsole(plain), count, seed)
     assert played > count / 6
     assert shown > played / 2
 
@@ -208,7 +209,7 @@ held to numbers in ``test_tia.py``.
 """
 
 
-def built_without(cure: str, folder: Path, monkeypatch) -> NativeGame:
+def built_without(cure: str, folder: Path, monkeypatch) -> Game:
     """The game, compiled from sources that lack a cure."""
     module, *words = CURES[cure]
     broken = changed(module, folder, *zip(words[::2], words[1::2], strict=True))
@@ -225,20 +226,20 @@ def built_without(cure: str, folder: Path, monkeypatch) -> NativeGame:
     return built_quickly(folder)
 
 
-def built_quickly(folder: Path) -> NativeGame:
+def built_quickly(folder: Path) -> Game:
     """The game from the sources as they are now."""
     with compiled_quickly():
-        return NativeGame(read_rom(), folder)
+        return Game(native.PONG, read_rom(PONG), folder)
 
 
-def play_over_traps(game: NativeGame, plain: NativeGame) -> None:
+def play_over_traps(game: Game, plain: Game) -> None:
     """Raise if a game is noticed to be not ALE's, or not what it is without skipping.
 
     The lockstep comes first: a game that never ends a frame would be started for ever.
     """
-    play_in_lockstep(Oracle(), NativeConsole(0, game), 5, 2000, skip=(1, 5), read_every=7)
-    play_games(NativeConsole(4, game), NativeConsole(4, plain), 1000, 7)
-    play_made_up_states(NativeConsole(0, game), NativeConsole(0, plain), 2000, 3)
+    play_in_lockstep(Oracle(), NativeConsole(game), 5, 2000, skip=(1, 5), read_every=7)
+    play_games(console_in(4, game), console_in(4, plain), 1000, 7)
+    play_made_up_states(NativeConsole(game), NativeConsole(plain), 2000, 3)
 
 
 NOTICED = (

@@ -27,8 +27,10 @@ from machines import made_up_state, short_and_long
 from promises import promise
 from waiting import join, wait_until
 
+from pixelpong.atari.games.rules import open_cartridge
 from pixelpong.atari.machine import cache, tia
 from pixelpong.atari.machine import native as machine_code
+from pixelpong.atari.machine.compiled import Game
 from pixelpong.atari.machine.native import NativeCode, Source
 from pixelpong.atari.machine.record import (
     DRAW_NOTHING,
@@ -37,11 +39,11 @@ from pixelpong.atari.machine.record import (
     NOT_IMPLEMENTED,
     STATE,
 )
+from pixelpong.atari.machine.roms import read_rom
 from pixelpong.errors import EmulatorError
-from pixelpong.pong import cartridge, field, native
+from pixelpong.pong import cartridge, field
 from pixelpong.pong.field import PONG_MACHINE
-from pixelpong.pong.native import NativeConsole, NativeGame, load_game
-from pixelpong.pong.rom import read_rom
+from pixelpong.pong.native import PONG, NativeConsole
 
 pytestmark = promise("bounds")
 
@@ -89,7 +91,7 @@ def play_guarded(seed: int, count: int, missing: int) -> Counter:
             guard.bytes.view(PONG_MACHINE)["swchb"] = rng.choice([0x3F, rng.integers(256)])
         held.bytes[:] = rng.integers(0, 256, 3)
         draws = int(rng.integers(3))
-        load_game().play_frames(guard.place + missing, held.place, 3, draws)
+        open_cartridge(PONG).play_frames(guard.place + missing, held.place, 3, draws)
         stop = 0 if missing else int(guard.bytes.view(PONG_MACHINE)["stop"][0])
         seen["played" if stop == FRAME_DONE else stop] += 1
     return seen
@@ -141,11 +143,11 @@ def test_without_a_compiler_for_this_processor_it_is_one_line(tmp_path, monkeypa
     refuse = Mock(side_effect=RuntimeError("Unable to find target (no targets are registered)"))
     monkeypatch.setattr(machine_code.llvm.Target, "from_triple", refuse)
     with pytest.raises(EmulatorError, match="LLVM cannot compile the game: Unable to"):
-        NativeGame(read_rom(), tmp_path)
+        Game(PONG, read_rom(PONG), tmp_path)
 
 
 def test_another_rom_is_one_line(tmp_path, monkeypatch):
-    path, rom = tmp_path / "pong.bin", read_rom()
+    path, rom = tmp_path / "pong.bin", read_rom(PONG)
     monkeypatch.setenv("ALE_ROMS_DIR", str(tmp_path))
     flipped = rom[:100] + bytes([rom[100] ^ 1]) + rom[101:]
     for content in (None, b"", bytes(2048), rom[:-1], rom + b"\0", flipped, "a folder"):
@@ -155,24 +157,24 @@ def test_another_rom_is_one_line(tmp_path, monkeypatch):
         elif content is not None:
             path.write_bytes(content)
         with pytest.raises(EmulatorError, match=r"cannot use Pong's ROM in the folder ALE.*\Z"):
-            read_rom()
+            read_rom(PONG)
     path.rmdir()
     os.mkfifo(path)
     with pytest.raises(EmulatorError, match="is not a regular file"):
-        read_rom()
+        read_rom(PONG)
     path.unlink()
     path.write_bytes(rom)
-    assert read_rom() == rom
+    assert read_rom(PONG) == rom
 
 
 def test_the_advice_for_another_rom_installs_the_one_that_was_measured(tmp_path, monkeypatch):
     monkeypatch.delenv("ALE_ROMS_DIR", raising=False)
-    monkeypatch.setattr("pixelpong.pong.rom.rom_path", lambda: tmp_path / "pong.bin")
+    monkeypatch.setattr("pixelpong.atari.machine.roms.rom_path", lambda name: tmp_path / "pong.bin")
     (tmp_path / "pong.bin").write_bytes(bytes(2048))
     constraints = Path(__file__).parents[2].joinpath("constraints.txt").read_text("utf-8")
     (pin,) = re.findall(r"^ale-py==.*$", constraints, flags=re.M)
     with pytest.raises(EmulatorError, match=f"pip install --no-deps {pin}$"):
-        read_rom()
+        read_rom(PONG)
 
 
 # The cache of machine code.
@@ -222,7 +224,7 @@ def test_machine_code_is_for_this_program_this_processor_and_this_llvm(tmp_path,
 
 
 def test_the_key_knows_the_rom_the_form_and_every_source(monkeypatch):
-    pong, rom, made = native.PONG, read_rom(), load_game()
+    pong, rom, made = PONG, read_rom(PONG), open_cartridge(PONG)
     folder = Path(tia.__file__).parent
     sources = [*folder.glob("*.py"), Path(cartridge.__file__), Path(field.__file__)]
     other = dataclasses.replace(pong, rows=pong.rows + 1)
@@ -279,8 +281,8 @@ def test_where_machine_code_is_kept(monkeypatch, tmp_path):
 
 def play_alone(seed: int, folder: Path | None) -> tuple[bytes, bool]:
     """What the machine shows and remembers in the end; whether its code came from the cache."""
-    game = NativeGame(read_rom(), folder)
-    console = NativeConsole(0, game)
+    game = Game(PONG, read_rom(PONG), folder)
+    console = NativeConsole(game)
     for k in range(300):
         console.run(bytes([(k * k >> seed) % 6] * 8), DRAW_PICTURE)
     return console.picture.tobytes() + console.get_state().tobytes(), game.was_kept

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from programs import END_FRAME, Pair, assemble, lines, load_ale
 
-from pixelpong.atari.games.pictures import View
+from pixelpong.atari.games.views import ATARI, View
 from pixelpong.atari.machine.palette import PALETTES
 
 
@@ -16,7 +16,7 @@ def test_all_128_colours_are_those_of_ale(game, palette):
     """A program shows a colour as the background for most of a frame."""
     pair, seen = Pair(game), set()
     ale = pair.ale
-    colours, (greys,) = PALETTES[palette], View("atari", palette=palette).levels
+    colours, (greys,) = PALETTES[palette], View(ATARI, palette=palette).levels
     for colour in range(0, 256, 2):
         shows = assemble(f"LDA imm 00; STA zp 01; LDA imm {colour:02X}; STA zp 09")
         state = pair.state(shows + lines(0xC8) + lines(0x40) + END_FRAME)
@@ -34,7 +34,7 @@ def test_all_128_colours_are_those_of_ale(game, palette):
 def test_a_european_picture_loses_its_colours_as_ales():
     """In this game, most frames have an odd number of lines."""
     ale, colours, seen = load_ale("air_raid"), PALETTES["PAL"], set()
-    (greys,) = View("atari", palette="PAL").levels
+    (greys,) = View(ATARI, palette="PAL").levels
     for _ in range(300):
         ale.act(0)
         picture = ale.getScreen()

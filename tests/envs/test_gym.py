@@ -145,7 +145,7 @@ def test_what_is_no_action_and_a_step_after_the_end_are_refused_with_the_way_out
     env = pixelpong.make_env(max_frames=20, actions="three")
     env.reset()
     for action, says in (
-        (3, r"must be from 0 to 2, not \[3\]; pixelpong's agents need actions='six'"),
+        (3, r"must be from 0 to 2, not \[3\]; leave out actions to have all 6"),
         (-1, r"from 0 to 2, not \[-1\]$"),
         *((odd, "action must be a whole number") for odd in (2.0, "up", None, [1], np.array([1]))),
     ):

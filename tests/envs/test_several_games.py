@@ -70,7 +70,7 @@ def test_several_games_in_batches_and_in_colour():
             {"games": ["pong", "adventure"], "full_action_space": True, "observation": "frame"},
             "pictures of different sizes",
         ),
-        ({"games": ["pong", "breakout"], "actions": "two"}, "actions is for Pong alone"),
+        ({"games": ["pong", "breakout"], "actions": "two"}, "breakout has no actions by name"),
     ],
 )
 def test_games_that_do_not_fit_together_are_refused(options, says):

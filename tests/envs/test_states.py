@@ -25,7 +25,8 @@ pytestmark = promise("bounds")
 
 def odd_states(state):
     """States as no environment has them."""
-    rules, games, chances, states, streams, fields, *others = state
+    rules, games, chances, states, remembered, frames, *observed = state
+    rest = remembered, frames, *observed
     front = chances, states
     for name, value in {
         "newest": [-1, 64, 2**40], "num_frames": [-1, 109_000], "steps": [-1, 2**62],
@@ -35,27 +36,27 @@ def odd_states(state):
         for each in value:
             odd = games.copy()
             odd[name][-1] = each
-            yield rules, odd, *front, streams, fields, *others
+            yield rules, odd, *front, *rest
     for name, part, value in (
         ("coins", "used", -1), ("opening", "used", 2**63 - 1), ("console", "made", 2**40),
     ):  # fmt: skip
         odd = chances.copy()
         odd[name][part][-1] = value
-        yield rules, games, odd, states, streams, fields, *others
-    for row in (0, 79):
-        odd = fields.copy()
+        yield rules, games, odd, states, *rest
+    for row in (0, 79) if observed and observed[0].dtype == np.uint64 else ():
+        odd = observed[0].copy()
         odd[-1, 1, row, 1] |= np.uint64(1 << 16)
-        yield rules, games, *front, streams, odd, *others
-    if len(streams):
+        yield rules, games, *front, remembered, frames, odd
+    if len(remembered):
         for set_it in (
             lambda it: it["game"]["newest"].__setitem__(0, 2),
             lambda it: it["last_actions"].__setitem__((0, 0), 3),
             lambda it: it["last_actions"].__setitem__((0, 1), -1),
             lambda it: it["fields"].__setitem__((0, 0, 79, 1), 2**63),
         ):
-            odd = streams.copy()
+            odd = remembered.copy()
             set_it(odd)
-            yield rules, games, *front, odd, fields, *others
+            yield rules, games, *front, odd, frames, *observed
     for number, each in enumerate(state):
         if each.size:
             shorter = each[:, :-1] if each.ndim > 1 and number else each[:-1]

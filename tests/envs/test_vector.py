@@ -253,9 +253,18 @@ def test_what_cannot_be_is_refused_in_a_sentence():
         ({"continuous": True, "opponent": "self"}, "without an opponent"),
         ({"continuous": True, "game": "skiing"}, "skiing has no continuous actions"),
         ({"coins": "ale", "max_frameskip": 5}, "leave out coins or max_frameskip"),
-        ({"game": "breakout", "opponent": "club"}, "opponent is for Pong alone"),
-        ({"game": "breakout", "actions": "two"}, "actions is for Pong alone"),
-        ({"game": "breakout", "observation": "pixels"}, "'pixels' is for Pong alone"),
+        (
+            {"game": "breakout", "opponent": "club"},
+            "breakout has no second player; leave out opponent",
+        ),
+        (
+            {"game": "breakout", "actions": "two"},
+            "breakout has no actions by name; leave out actions",
+        ),
+        (
+            {"game": "breakout", "observation": "pixels"},
+            "breakout has no observation 'pixels'; use 'atari' or 'frame'",
+        ),
         ({"game": "casino"}, "points of casino are not covered: its two games"),
         ({"game": "breakout", "img_height": 211}, "at most 210, the rows of breakout"),
         ({"game": "double_dunk", "repeat_action_probability": 0.1}, "the menu before a game"),

@@ -8,6 +8,7 @@ from lockstep import OracleForTwo, play_in_lockstep
 from machines import short_and_long
 from two_paddles import OTHER, OWN, ball_of, paddle
 
+from pixelpong.atari.games.rules import open_cartridge
 from pixelpong.config.protocols import find_protocol
 from pixelpong.errors import ConfigError
 from pixelpong.items import DOWN, STAY, UP
@@ -16,7 +17,7 @@ from pixelpong.pong.cartridge import BALL_ROW, LEFT_BUTTON, LEFT_POINTS, RIGHT_B
 from pixelpong.pong.duel import Duel, Move
 from pixelpong.pong.emulator import Emulator
 from pixelpong.pong.modes import LEFT
-from pixelpong.pong.native import NativeConsole
+from pixelpong.pong.native import NativeConsole, for_two
 
 
 def follow(screen, colour):
@@ -35,7 +36,9 @@ def follow(screen, colour):
 def test_every_frame_is_that_of_multi_agent_ale_py(mode, frames, seed):
     """Memory, picture or field, points and ends; both sides play in all styles, to 21."""
     pytest.importorskip("multi_agent_ale_py", reason="the oracle of the game for two")
-    done = play_in_lockstep(OracleForTwo(mode), NativeConsole(mode), seed, frames)
+    done = play_in_lockstep(
+        OracleForTwo(mode), NativeConsole(open_cartridge(for_two(mode))), seed, frames
+    )
     assert done["games"] >= 1
     assert done["points"] >= 40
     assert done["charges"]  # which ours does not know

@@ -9,7 +9,7 @@ from pathlib import Path
 import pixelpong
 
 PACKAGE = Path(pixelpong.__file__).parent
-ROOMS = (f"{PACKAGE / 'envs'}{os.sep}", f"{PACKAGE / 'games'}{os.sep}")
+ROOMS = tuple(f"{PACKAGE / room}{os.sep}" for room in ("envs", "atari/envs", "atari/games", "pong"))
 
 
 class Interrupts:

@@ -10,12 +10,15 @@ import numpy as np
 from ale_state import read_state
 from machines import differences
 
+from pixelpong.atari.games.rules import open_cartridge
+from pixelpong.atari.machine.compiled import Game
 from pixelpong.atari.machine.record import DRAW_NOTHING, DRAW_PICTURE, PADDLE_CENTRE
+from pixelpong.atari.machine.resetting import NO_SWITCH, RESET, SELECT
+from pixelpong.atari.machine.roms import rom_path
 from pixelpong.errors import EmulatorError
-from pixelpong.pong.cartridge import BALL_ROW, LEFT_POINTS, RIGHT_POINTS
-from pixelpong.pong.native import NativeConsole
+from pixelpong.pong.cartridge import BALL_ROW, LEFT_POINTS, MODE, RIGHT_POINTS
+from pixelpong.pong.native import PONG, NativeConsole
 from pixelpong.pong.preprocess import pack_field
-from pixelpong.pong.rom import rom_path
 
 OWN_ROW, OTHER_ROW = 0x33, 0x32
 """Memory of the game: the rows of the right and of the left paddle."""
@@ -36,7 +39,7 @@ class Oracle:
     def load(self, sticky: float = 0.0) -> None:
         self.ale.setFloat("repeat_action_probability", sticky)
         self.ale.setInt("frame_skip", 1)
-        self.ale.loadROM(str(rom_path()))
+        self.ale.loadROM(str(rom_path("pong")))
         self.ale.reset_game()
 
     def run(self, left: int, right: int) -> tuple[int, int]:
@@ -67,6 +70,24 @@ class OracleForTwo(Oracle):
     def run(self, left: int, right: int) -> tuple[int, int]:
         to_right, to_left = self.ale.act([ALE_ACTIONS[right], ALE_ACTIONS[left]])
         return to_left, to_right
+
+
+def console_in(mode: int, game: Game | None = None) -> NativeConsole:
+    """A console in any game of the cartridge, chosen by hand: `start_game` does not know these."""
+    game = game or open_cartridge(PONG)
+    machine = game.power_on()
+    if mode == 0:
+        return NativeConsole(game)
+    machine["resistance"] = PADDLE_CENTRE  # also the two paddles that nobody holds
+    game.idle(machine, NO_SWITCH, 60)
+    game.idle(machine, RESET, 4)
+    while machine["ram"][0, MODE] != mode - 1:
+        game.idle(machine, SELECT, 2)
+        game.idle(machine, NO_SWITCH, 1)
+    game.idle(machine, RESET, 8)
+    game.idle(machine, NO_SWITCH, 2)
+    machine["field"][0] = pack_field(machine["picture"][0, : 210 * 160].reshape(210, 160))
+    return NativeConsole(game, machine)
 
 
 def shows(console: NativeConsole, draws: int, picture: np.ndarray) -> bool:
@@ -139,11 +160,12 @@ def play_in_lockstep(
         Frames, games, games won, points, whole states compared, and how often a side was charged.
     """
     rng, done = np.random.default_rng(seed), Counter()
+    is_for_two = isinstance(oracle, OracleForTwo)
     left, right = styles(rng, console.memory, OTHER_ROW), styles(rng, console.memory)
     start(oracle, console, lead)
     while done["frames"] < frames:
-        moves = [next(left) if console.mode else 0, next(right)]
-        if console.mode and done["frames"] // 500 % 6 < 5:  # then for a while hardly anyone serves
+        moves = [next(left) if is_for_two else 0, next(right)]
+        if is_for_two and done["frames"] // 500 % 6 < 5:  # then for a while hardly anyone serves
             moves = [FIRE if rng.random() < 0.15 else move for move in moves]
         draws, count = int(rng.integers(3)), int(rng.integers(*skip, endpoint=True))
         paid = [oracle.run(*moves) for _ in range(count)]
@@ -174,12 +196,13 @@ def start(oracle: Oracle, console: NativeConsole, lead: int) -> None:
     """Begin a game on both, with some points to the right side."""
     oracle.ale.reset_game()
     console.reset()
-    if console.mode:  # the third and the fourth paddle, which that oracle has not, in the middle
+    is_for_two = isinstance(oracle, OracleForTwo)
+    if is_for_two:  # the third and the fourth paddle, which that oracle has not, in the middle
         console.machine["resistance"][0, 2:] = PADDLE_CENTRE
     if lead:
         oracle.ale.setRAM(RIGHT_POINTS, lead)
         console.memory[RIGHT_POINTS] = lead
-    for _ in range(20 if console.mode else 1):  # until the game, or the picture, has noticed
+    for _ in range(20 if is_for_two else 1):  # until the game, or the picture, has noticed
         oracle.run(0, 0)
         console.run(b"\0", DRAW_PICTURE)
     assert np.array_equal(console.picture, oracle.picture())

@@ -34,7 +34,7 @@ FLOORS = {
 }
 """Each name of the package on that list, with its floor: the top is 0."""
 
-TIMED = ("play.player", "learners", "atari.machine.native")
+TIMED = ("play.player", "learners", "atari.machine.native", "atari.envs.stable_baselines")
 """They time what they do, and nothing that reaches the parameters depends on it."""
 
 FENCES = {
@@ -153,14 +153,24 @@ def test_a_library_is_imported_in_one_place_only():
         assert all(user.startswith(places) for user in users), (library, users)
 
 
-def test_the_machine_imports_nothing_of_the_package_but_its_errors():
-    """So that it can become a distribution of its own, and knows no game."""
-    own = {name for name in PATHS if name.startswith("atari/")}
+def test_atari_knows_nothing_of_what_stands_on_it():
+    """So that it can become a distribution of its own, and no game is a case in general code."""
+    own = {name: path for name, path in PATHS.items() if name.startswith("atari/")}
+    assert len(own) > 50
+    allowed = ("pixelpong.atari", "pixelpong.errors", "pixelpong.schema", "pixelpong.machine",
+               "pixelpong.seeding")  # fmt: skip
+    for name, path in own.items():
+        ours = {each for each in imports_of(path) if each.split(".")[0] == "pixelpong"}
+        assert not {each for each in ours if not each.startswith(allowed)}, name
+        words = re.findall(r"(?i)(?<!pixel)pong", path.read_text("utf-8"))
+        assert not words, f"{name} names a game; only the table of games does"
+
+
+def test_what_the_machine_needs_lies_in_it():
+    own = {name for name in PATHS if name.startswith("atari/machine/")}
     known = set.union(*(imports_of(PATHS[name]) for name in own))
-    outside = {
-        each for each in known
-        if each.split(".")[0] == "pixelpong" and not each.startswith("pixelpong.atari")
-    }  # fmt: skip
+    ours = {each for each in known if each.split(".")[0] == "pixelpong"}
+    outside = {each for each in ours if not each.startswith("pixelpong.atari.machine")}
     assert len(own) > 20
     assert all(each.startswith("pixelpong.errors") for each in outside), outside
 

@@ -52,7 +52,7 @@ def use_cache(tmp_path, monkeypatch):
     """Use both halves of the cache as a new process with these variables would."""
     (tmp_path / "kernel.py").write_text(KERNEL)
     monkeypatch.setattr(compiling, "_PACKAGE", tmp_path / "package")
-    monkeypatch.setattr(compiling, "_hash_of_sources", lambda: "0123")
+    monkeypatch.setattr(compiling, "_hash_sources", lambda function: "0123")
 
     def use(**variables: Path) -> bool:
         forget()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import runpy
 import subprocess
 import sys
@@ -19,9 +18,10 @@ from waiting import PATIENCE, pause
 import pixelpong
 from pixelpong.atari.machine import cache
 from pixelpong.atari.steps import compiling
+from pixelpong.pong.observations import FIELD
 
 KERNEL = """
-from constants import FACTOR
+from package.constants import FACTOR
 from pixelpong.atari.steps.compiling import compiled
 
 @compiled()
@@ -32,7 +32,9 @@ def scale(x):
 
 def forget() -> None:
     """Forget what a process remembers about caches, as a new process would."""
-    compiling._hash_of_sources.cache_clear()
+    for function in (compiling._follow_imports, compiling._list_imports, compiling._read_source):
+        function.cache_clear()
+    compiling._list_modules.cache_clear()
     compiling._drop_damaged.cache_clear()
     cache._warn_once.cache_clear()
 
@@ -41,20 +43,20 @@ def forget() -> None:
 def scale_by(tmp_path, monkeypatch):
     """What a new process gets from a kernel whose constant, in another file, is this."""
     package, cache = tmp_path / "package", tmp_path / "cache"
-    (package / "learn").mkdir(parents=True)
+    package.mkdir()
     kernel = tmp_path / "kernel.py"
     kernel.write_text(KERNEL)
-    monkeypatch.syspath_prepend(package / "learn")
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(cache))
     monkeypatch.setattr(compiling, "_PACKAGE", package)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # whose time stamps have whole seconds
 
     def load(factor: float) -> float:
-        (package / "learn/constants.py").write_text(f"FACTOR = {factor}\n")
-        sys.modules.pop("constants", None)
+        (package / "constants.py").write_text(f"FACTOR = {factor}\n")
+        sys.modules.pop("package.constants", None)
         forget()
         found = runpy.run_path(str(kernel))["scale"](10.0)
-        sys.modules.pop("constants", None)
+        sys.modules.pop("package.constants", None)
         return found
 
     yield load
@@ -84,21 +86,33 @@ def test_whatever_locators_numba_has_an_edit_is_noticed(scale_by, tmp_path, monk
     assert classes == numba.config.CACHE_LOCATOR_CLASSES
 
 
-def test_what_kernels_import_is_among_the_sources():
-    """Or an edit of it would not be noticed: at any depth, besides how to compile and to refuse."""
-    package = Path(pixelpong.__file__).parent
-    known = {name.removesuffix(".py") for name in compiling._SOURCES}
-    files, left = set(), list((package / "kernels").glob("*.py"))
-    while left:
-        path = left.pop()
-        files.add(path)
-        names = re.findall(r"^from pixelpong\.([\w.]+) import", path.read_text("utf-8"), re.M)
-        for name in names:
-            assert name.split(".")[0] in {*known, "errors"}, f"{path} imports {name}"
-            other = package.joinpath(*name.split("."))
-            other = other / "__init__.py" if other.is_dir() else other.with_suffix(".py")
-            left += [other] if other not in files else []
-    assert len(files) > 15
+def test_a_kernels_sources_are_all_that_it_imports_at_any_depth():
+    """Found here by importing them: what a process has then loaded of the package."""
+    script = (
+        "import sys, inspect\n"
+        "from pixelpong.atari.steps import compiling\n"
+        "from pixelpong.pong.observations import FIELD\n"
+        "known = compiling._follow_imports(frozenset({compiling.Path(sys.argv[1])}))\n"
+        "names = [name for name in sys.modules if name.startswith('pixelpong.')]\n"
+        "loaded = [sys.modules[name].__file__ for name in names]\n"
+        "print(*sorted({*loaded} - {str(path) for path in known}))\n"
+        "print(len(known))\n"
+    )
+    source = Path(pixelpong.__file__).parent / "pong/observations.py"
+    out = subprocess.check_output([sys.executable, "-c", script, source], text=True)
+    missing, number = out.splitlines()
+    folders = [it for it in missing.split() if it.endswith("__init__.py")]
+    assert missing.split() == folders, "these have no code"
+    assert int(number) > 30
+
+
+def test_a_step_is_compiled_from_the_module_of_its_observation_too(monkeypatch):
+    hashed = []
+    monkeypatch.setattr(
+        compiling, "_follow_imports", lambda files: hashed.append({it.name for it in files}) or []
+    )
+    compiling._hash_sources(FIELD.step.__wrapped__)
+    assert hashed == [{"stepping.py", "observations.py"}]
 
 
 WORDS = ["train", "--preset", "classic", "--updates", "1", "--max-frames", "300", "--hidden", "8"]
@@ -133,9 +147,9 @@ def test_without_a_home_kernels_are_kept_beside_the_package_or_not_at_all(tmp_pa
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
     monkeypatch.setattr(compiling, "cache_folder", lambda: None)
     monkeypatch.setattr(compiling, "_PACKAGE", tmp_path / "package")
-    monkeypatch.setattr(compiling, "_hash_of_sources", lambda: "0123")
+    monkeypatch.setattr(compiling, "_hash_sources", lambda function: "0123")
     compiling._drop_damaged.cache_clear()
-    kernel = KERNEL.replace("from constants import FACTOR", "FACTOR = 2")
+    kernel = KERNEL.replace("from package.constants import FACTOR", "FACTOR = 2")
     Path("kernel.py").write_text(kernel)
     assert runpy.run_path("kernel.py")["scale"](10.0) == 20.0
     (code,) = tmp_path.rglob("*.nbc")
@@ -150,9 +164,9 @@ def test_there_is_one_cache_folder(tmp_path, monkeypatch):
     """For the machine's code and that of kernels, unless numba has got one of its own."""
     monkeypatch.setenv("PIXELPONG_CACHE_DIR", str(tmp_path / "ours"))
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
-    assert compiling._find_folder().parent == tmp_path / "ours"
+    assert compiling._find_folder("0123").parent == tmp_path / "ours"
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "numba"))
-    assert compiling._find_folder().parent == tmp_path / "numba"
+    assert compiling._find_folder("0123").parent == tmp_path / "numba"
 
 
 def test_a_terminal_is_told_once_that_kernels_are_compiled(scale_by, monkeypatch, capsys):
@@ -181,7 +195,7 @@ def test_threads_that_call_a_kernel_first_at_once_make_one(monkeypatch):
         made.append(given)
         return decorate(*given)
 
-    def find_folder():
+    def find_folder(sources):
         pause(0.05)  # the others come meanwhile
 
     monkeypatch.setattr(compiling, "_decorate", counted)

@@ -137,7 +137,7 @@ class Lockstep:
         found.frames += 1
         if machine["stop"][0] == FRAME_DONE:
             self._compare(f"frame {found.frames}", with_picture=draws)
-            if self.game.cartridge.scoring:
+            if self.game.cartridge.is_scored:
                 self._compare_score(reward, f"frame {found.frames}")
         elif found.pokes:  # the poke made the program crash, so its later frames do not matter
             found.stops += 1
@@ -154,7 +154,7 @@ class Lockstep:
         frames, lives = self._ale.getEpisodeFrameNumber(), self._ale.lives()
         if self.machine["frames"][0] != frames:
             self._differ(f"{self.machine['frames'][0]} frames of {when} are counted, not {frames}")
-        if self.game.cartridge.scoring and self.machine["lives"][0] != lives:
+        if self.game.cartridge.is_scored and self.machine["lives"][0] != lives:
             self._differ(f"{self.machine['lives'][0]} lives after {when}, not {lives}")
 
     def _compare_score(self, reward: int, when: str) -> None:

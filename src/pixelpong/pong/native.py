@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.atari.games.rules import Rules, open_cartridge
+from pixelpong.atari.machine import starting
 from pixelpong.atari.machine.cartridge import Cartridge, Select
 from pixelpong.atari.machine.cartridges import cartridge as find_cartridge
 from pixelpong.atari.machine.compiled import Game, not_covered
 from pixelpong.atari.machine.record import FRAME_DONE, ROWS, STATE, WIDTH
-from pixelpong.atari.machine.starting import start
 from pixelpong.config.protocols import Protocol
 from pixelpong.pong import cartridge, field
 from pixelpong.pong.field import PONG_MACHINE
@@ -67,10 +67,14 @@ def rules_of(protocol: Protocol, num_sides: int = 1) -> Rules:
 class NativeConsole:
     """A console with Pong in it, reused for every game."""
 
-    def __init__(self, game: Game | None = None) -> None:
-        """Play PONG, or a `game` with one of Pong's cartridges."""
+    def __init__(self, game: Game | None = None, start: NDArray[np.void] | None = None) -> None:
+        """Play PONG, or a `game` with one of Pong's cartridges.
+
+        `start` is a machine at the start of a game, [1] PONG_MACHINE; by default the first start.
+        """
         self._game = game = game or open_cartridge(PONG)  # keeps the machine code alive
-        self._play_frames, self._start = game.play_frames, start(game)
+        self._play_frames = game.play_frames
+        self._start = starting.start(game) if start is None else start
         self.machine = self._start.copy()  # [1] PONG_MACHINE, for compiled code that plays on it
         self._pointer = self.machine.ctypes.data
         self._state = self.machine.view(np.uint8)[: STATE.itemsize]  # as bytes, which is faster

@@ -35,9 +35,7 @@ class ActionReader:
         games = options.games or (options.game,)
         self.tables = np.array([_find_moves(options, game, plugs) for game in games])
         self.count = self.tables.shape[1]
-        self._is_continuous, self._advice = options.continuous, ""
-        if options.actions:  # of which the caller may want more
-            self._advice = f"these are actions={options.actions!r}"
+        self._is_continuous, self._num_all = options.continuous, len(cartridge(games[0]).actions)
         self._threshold = options.continuous_action_threshold
 
     def read(self, actions: Any, shape: Any, rows: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
@@ -51,7 +49,7 @@ class ActionReader:
             turns = (PADDLE_TURN * abs(floats[:, 0].astype(np.float64))).astype(np.int64)
             numbers = find_direction(floats, self._threshold)
             return np.stack([self._look_up(numbers, rows), turns], axis=1)
-        return self._look_up(read_actions(actions, shape, self.count, self._advice), rows)
+        return self._look_up(read_actions(actions, shape, self.count, self._num_all), rows)
 
     def _look_up(
         self, numbers: NDArray[np.integer[Any]], rows: NDArray[np.integer[Any]]

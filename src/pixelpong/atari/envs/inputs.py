@@ -86,9 +86,9 @@ def read_mask(options: Any, size: int, *, is_first: bool) -> NDArray[np.bool_]:
 
 
 def read_actions(
-    actions: Any, shape: tuple[int, ...] | None, count: int, advice: str = ""
+    actions: Any, shape: tuple[int, ...] | None, count: int, num_all: int
 ) -> NDArray[np.integer[Any]]:
-    """Validate actions and return them as indices below `count`; an error ends with the advice."""
+    """Validate actions and return them as indices below `count`; the game has `num_all`."""
     numbers = read_array("actions", actions, EnvValueError)
     if numbers.dtype == np.bool_ or not numbers.dtype.isnative:
         numbers = numbers.astype(np.int64 if numbers.dtype.kind in "biu" else float)
@@ -97,6 +97,8 @@ def read_actions(
         raise EnvValueError(must_be("actions", allowed, f"{numbers.dtype} {list(numbers.shape)}"))
     # A negative number is huge as one without a sign.
     if numbers.size and int(numbers.view(f"u{numbers.itemsize}").max()) >= count:
+        is_left_out = count < num_all and 0 <= numbers.min() <= numbers.max() < num_all
+        advice = f"leave out actions to have all {num_all}" if is_left_out else ""
         allowed = f"from 0 to {count - 1}"
         raise EnvIndexError(must_be("actions", allowed, numbers.tolist(), advice))
     return numbers

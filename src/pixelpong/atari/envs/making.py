@@ -10,6 +10,8 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from pixelpong.atari.envs.options import EnvOptions
+from pixelpong.atari.envs.plug import Plugs
+from pixelpong.atari.games.opponents import Opponents
 from pixelpong.atari.games.rules import FIRE, Rules
 from pixelpong.atari.games.views import ATARI, FRAME, Observation, View
 from pixelpong.atari.machine.cartridge import Cartridge
@@ -66,6 +68,14 @@ def make_rules(options: EnvOptions, facts: Cartridge, moves: NDArray[np.int64]) 
         tells_lost_life=options.life_loss_info,
         clips_rewards=options.reward_clipping,
     )
+
+
+def make_opponents(options: EnvOptions, plugs: Plugs) -> Opponents | None:
+    """Make those who play the second side, unless the game itself or the caller does."""
+    make = None
+    if options.opponent not in (BUILTIN, SELF):
+        make = plugs[options.all_games[0]].make_opponents
+    return make and make(options.opponent, options.num_envs)
 
 
 def make_view(options: EnvOptions, observation: Observation) -> View:

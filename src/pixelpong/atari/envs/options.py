@@ -14,6 +14,7 @@ import numpy as np
 from pixelpong.atari.envs.errors import EnvError
 from pixelpong.atari.envs.maker import Maker
 from pixelpong.atari.envs.plug import Plugs, find_observations
+from pixelpong.atari.games.opponents import Opponents
 from pixelpong.atari.games.pictures import check_size
 from pixelpong.atari.games.views import OBSERVATIONS
 from pixelpong.atari.machine.cartridges import cartridge, facts, not_scored
@@ -250,11 +251,12 @@ def _check_played_start(options: EnvOptions, game: str, maker: Maker) -> None:
         raise EnvError(must_be(maker.spell("max_num_frames_per_episode"), allowed, limit))
 
 
-def hash_rules(options: EnvOptions, opponent: bytes) -> list[bytes]:
+def hash_rules(options: EnvOptions, opponents: Opponents | None) -> list[bytes]:
     """Hash for each game all that its future depends on, except its state.
 
-    That is its options, the facts about its cartridge and the opponent, which `opponent` names.
+    That is its options, the facts about its cartridge and those who play the second side.
     """
+    opponent = (opponents.fingerprint if opponents else options.opponent).encode()
     values = dataclasses.asdict(options) | {"coins": options.coins_name}
     rules = {name: value for name, value in values.items() if name not in _FREE}
     hashes = {}

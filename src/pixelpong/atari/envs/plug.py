@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,10 @@ class Plug:
 
 
 Plugs = Mapping[str, Plug]
+
+# The names of observations and of choices of actions, for type checkers.
+ObservationName = TypeVar("ObservationName", bound=str)
+ActionsName = TypeVar("ActionsName", bound=str)
 
 
 def find_observations(plugs: Plugs, game: str) -> dict[str, Observation]:

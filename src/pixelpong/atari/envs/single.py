@@ -25,7 +25,8 @@ from pixelpong.atari.envs.errors import EnvError
 from pixelpong.atari.envs.inputs import read_seed, split_seed
 from pixelpong.atari.envs.maker import Maker
 from pixelpong.atari.envs.options import CoinsName, check_option
-from pixelpong.atari.envs.vector import ActionsName, ObservationName, VectorEnv
+from pixelpong.atari.envs.plug import ActionsName, ObservationName
+from pixelpong.atari.envs.vector import VectorEnv
 from pixelpong.atari.games.memory import read_array
 from pixelpong.atari.sides import BUILTIN
 from pixelpong.errors import ConfigError, must_be, unknown

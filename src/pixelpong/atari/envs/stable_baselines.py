@@ -22,7 +22,8 @@ from pixelpong.atari.envs.errors import EnvAttributeError
 from pixelpong.atari.envs.maker import Maker
 from pixelpong.atari.envs.options import check_option
 from pixelpong.atari.envs.pending import Part, Step, join
-from pixelpong.atari.envs.vector import ObservationName, VectorEnv
+from pixelpong.atari.envs.plug import ObservationName
+from pixelpong.atari.envs.vector import VectorEnv
 from pixelpong.atari.steps.stepping import EPISODE_RETURN, EPISODE_STEPS, IS_LOST
 from pixelpong.errors import ConfigError, unknown
 from pixelpong.machine import require

@@ -9,7 +9,7 @@ call.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal
 
 import gymnasium
 import numpy as np
@@ -26,6 +26,7 @@ from pixelpong.atari.envs.making import (
     AUTORESETS,
     make_action_space,
     make_observation_space,
+    make_opponents,
     make_rules,
     make_view,
     paint,
@@ -42,19 +43,14 @@ from pixelpong.atari.envs.options import (
     hash_rules,
 )
 from pixelpong.atari.envs.pending import Part, Pending, Step, give
-from pixelpong.atari.envs.plug import Plugs, find_observations
+from pixelpong.atari.envs.plug import ActionsName, ObservationName, Plugs, find_observations
 from pixelpong.atari.games.games import Games
 from pixelpong.atari.games.memory import State
-from pixelpong.atari.games.opponents import Opponents
 from pixelpong.atari.games.turns import Workers
-from pixelpong.atari.sides import BUILTIN, SELF
+from pixelpong.atari.sides import BUILTIN
 from pixelpong.atari.steps.stepping import LEAVE, RESET, SKIP, Results
 from pixelpong.machine import count_cores
 from pixelpong.schema import Count, FrameLimit, FrameSkip, Number, Share
-
-# The names of observations and of sets of actions, for type checkers.
-ObservationName = TypeVar("ObservationName", bound=str)
-ActionsName = TypeVar("ActionsName", bound=str)
 
 
 class VectorEnv(
@@ -77,9 +73,9 @@ class VectorEnv(
         opponent: who plays the second side, if the game brings one: ``"builtin"``; ``"self"``:
             actions [N, 2] play both sides; or the name of a player that it brings.
         coins: what decides which frames are sticky. ``"ale"``: ale-py's generator, the default.
-            ``"ale_env"``: as in ale-py's single environments, such as ``ALE/Pong-v5``, which make
-            something else of a seed. ``"pixelpong"``: the generators of `pixelpong.evaluate`; the
-            default with an opponent or `max_frameskip`, which `AtariVectorEnv` does not have.
+            ``"ale_env"``: as in ale-py's single environments, which make something else of a seed.
+            ``"pixelpong"``: the generators of `pixelpong.evaluate`; the default with an opponent
+            or `max_frameskip`, which `AtariVectorEnv` does not have.
         num_threads: number of threads; 0 or None: one per core. It does not affect the results.
         thread_affinity_offset: the core of the first thread, which is the caller's and stays free;
             the others stay on the cores after it, from the last core on those from the first on.
@@ -172,10 +168,9 @@ class VectorEnv(
         self._make_games()
 
     def _make_spaces(self) -> None:
-        options = self._options
         self.single_observation_space = make_observation_space(self._view)
-        self.single_action_space = make_action_space(options, self._actions.count)
-        self.batch_size = size = options.batch_size or options.num_envs
+        self.single_action_space = make_action_space(self._options, self._actions.count)
+        self.batch_size = size = self._options.batch_size or self.num_envs
         self.observation_space = batch_space(self.single_observation_space, size)
         self.action_space = batch_space(self.single_action_space, size)
 
@@ -184,8 +179,7 @@ class VectorEnv(
         options, size, mode = self._options, self.num_envs, self.autoreset_mode
         tables = np.broadcast_to(self._actions.tables, (size, self._actions.count))
         facts = [find_cartridge(options, game, self.plugs) for game in options.all_games]
-        opponents = self._make_opponents()
-        named = opponents.fingerprint if opponents else options.opponent
+        opponents = make_opponents(options, self.plugs)
         self._games = games = Games(
             size,
             [make_rules(options, *it) for it in zip(facts, tables, strict=True)],
@@ -193,27 +187,19 @@ class VectorEnv(
             workers=Workers(options.num_threads or count_cores(), options.thread_affinity_offset),
             num_uniforms=BLOCK if options.coins_name == "pixelpong" else 1,
             autoresets=AUTORESETS[mode],
-            rules_hashes=hash_rules(options, named.encode()),
+            rules_hashes=hash_rules(options, opponents),
             opponents=opponents,
         )
         self.games, self._orders, self._turns = games.rows, games.orders, games.turns
         self._moves = self._orders.moves
-        sticky = options.repeat_action_probability > 0
-        needs_coins = sticky or options.max_frameskip is not None or opponents
+        is_random = options.repeat_action_probability > 0 or options.max_frameskip is not None
         is_ours = options.coins_name == "pixelpong"
-        self._coins = Coins(games) if needs_coins and is_ours else None
+        self._coins = Coins(games) if is_ours and (is_random or opponents) else None
         self._all = np.arange(size, dtype=np.int32)
         self._has_batches = self.batch_size < size
         self._observations = self._empty(size)
         # The last observations of episodes whose next one started in the same step.
         self._final = self._empty(size if mode == AutoresetMode.SAME_STEP else 0)
-
-    def _make_opponents(self) -> Opponents | None:
-        """Make those who play the second side, unless the game itself or the caller does."""
-        name, game = self._options.opponent, self._options.all_games[0]
-        if name in (BUILTIN, SELF) or (make := self.plugs[game].make_opponents) is None:
-            return None
-        return make(name, self.num_envs)
 
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
@@ -283,7 +269,7 @@ class VectorEnv(
             return self._collect(parts)
 
     def xla(self) -> Any:
-        """Refuse; ale-py's environment has functions for JAX here."""
+        """Refused; ale-py's environment has functions for JAX here."""
         raise EnvError("There are no functions for JAX: use step(), or send() and recv().")
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
@@ -403,15 +389,12 @@ class VectorEnv(
         return self._games.make_results(self._observations, self._final)
 
     def _begin(self, results: Results, pending: Pending, *, is_sent: bool = False) -> None:
-        """Carry out the orders, or begin to."""
         if self.closed:
             raise EnvOrderError("The environment is closed; make a new one.")
         self._games.begin(results, pending, is_sent=is_sent)
 
     def _collect(self, parts: tuple[Part, ...]) -> Step:
-        """The results of these games, for the program."""
         return give(parts, self.num_envs)
 
     def _empty(self, size: int) -> NDArray[Any]:
-        space = self.single_observation_space
-        return np.empty((size, *(space.shape or ())), space.dtype)
+        return np.empty((size, *self._view.shape), self._view.observation.dtype)

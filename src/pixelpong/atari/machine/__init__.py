@@ -7,7 +7,7 @@ no memory for pictures: everything happens in step with the television's beam.
 
 Read in this order:
 
-    machine      the record: the console's state, and the picture
+    record       the record: the console's state, and the picture
     opcodes      the processor's instructions
     instructions the effect of each instruction, as lines of typed Python
     banks        the cartridge's side of the bus: ROM in banks
@@ -30,11 +30,10 @@ Read in this order:
     cartridge    the facts that the machine must know; cartridges has them by name
     scoring      points, lives and end, compiled from these facts; digits has its helpers
     roms         a cartridge's ROM, from ale-py
-    game         a compiled cartridge
+    compiled     a compiled cartridge
     starting     a game's start: the machine after a reset
     shrinking    reducing pictures to a smaller size
 
 It knows the hardware and facts about cartridges, and imports only `pixelpong.errors` from the
-package. What else is Pong's is in `pixelpong.env`. ``docs/emulator.md`` describes the pitfalls and
-how exactness is tested.
+package. ``docs/emulator.md`` describes the pitfalls and how exactness is tested.
 """

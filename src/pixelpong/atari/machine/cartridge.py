@@ -115,6 +115,11 @@ class Cartridge:
         return not self.modules
 
     @property
+    def is_scored(self) -> bool:
+        """Whether its points, lives and end are known, from facts or by functions of its own."""
+        return self.scoring is not None or bool(self.modules)
+
+    @property
     def has_memory(self) -> bool:
         """Whether the cartridge has 128 bytes of memory of its own."""
         return self.scheme.endswith("SC")

@@ -1,8 +1,9 @@
 """Compiling kernels once, and caching them for the next process if possible.
 
-The folder's name contains a hash of all sources that kernels are compiled from. So kernels may call
-parts and use constants of other files: an edit of any of them compiles all kernels again. Numba
-itself notices only changes to a kernel's own file. Numba loads its files unchecked, so their
+The folder's name contains a hash of all sources that a kernel is compiled from: its module and what
+that imports from this package, at any depth. So kernels may call parts and use constants of other
+files; an edit of any of them compiles the kernel again. Numba itself notices only changes to a
+kernel's own file. Numba loads its files unchecked, so their
 checksums are kept beside them (`atari.machine.cache`), and damaged ones are deleted before a
 process loads its first kernel.
 """
@@ -13,6 +14,7 @@ import contextlib
 import functools
 import hashlib
 import os
+import re
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -34,8 +36,6 @@ from pixelpong.atari.machine.cache import (
 from pixelpong.errors import ConfigError, note
 
 _PACKAGE = Path(__file__).parents[2]
-# Kernels call functions of these files or use their constants.
-_SOURCES = ("kernels", "learn", "pong", "atari/machine", "atari/steps", "items.py")
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -64,7 +64,7 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
             if kernel is None:
                 with _opening:
                     if kernel is None:  # no other thread has made it meanwhile
-                        folder = _find_folder()
+                        folder = _find_folder(_hash_sources(function))
                         kernel = _decorate(function, folder, options)
             try:
                 return kernel(*args)
@@ -134,8 +134,8 @@ def _decorate(function: Callable[..., Any], folder: Path | None, options: dict[s
     return kernel
 
 
-def _find_folder() -> Path | None:
-    """A writable folder for the compiled code of these sources, with only whole files in it.
+def _find_folder(sources: str) -> Path | None:
+    """A writable folder for code compiled from sources with this hash, with only whole files in it.
 
     It is inside the folder that the user gave to numba, or else in our cache folder or next to
     the package. None if no folder is writable and trusted.
@@ -144,7 +144,7 @@ def _find_folder() -> Path | None:
     for parent in (given and Path(given), cache_folder(), _PACKAGE / "__pycache__"):
         if not parent or not is_trusted(parent):
             continue
-        folder: Path = parent / f"kernels-{_hash_of_sources()}"
+        folder: Path = parent / f"kernels-{sources}"
         with contextlib.suppress(OSError):
             make_folder(folder)
             if os.access(folder, os.W_OK) and is_trusted(folder):
@@ -204,12 +204,52 @@ def _caching_in(folder: Path) -> Iterator[None]:
             setattr(numba.config, name, value)
 
 
-@functools.cache
-def _hash_of_sources() -> str:
+def _hash_sources(function: Callable[..., Any]) -> str:
     """Hash what compiled code depends on besides the processor, which numba's index names."""
+    parts = (cell.cell_contents for cell in function.__closure__ or ())
+    files = {Path(each.__code__.co_filename) for each in (function, *parts) if callable(each)}
     digest = hashlib.sha256(f"{numba.__version__} {np.__version__}".encode())
-    for name in _SOURCES:
-        source = _PACKAGE / name
-        for path in [source] if source.is_file() else sorted(source.glob("*.py")):
-            digest.update(path.read_bytes())
+    for path in _follow_imports(frozenset(files)):
+        digest.update(_read_source(path))
     return digest.hexdigest()[:16]
+
+
+@functools.cache
+def _follow_imports(files: frozenset[Path]) -> list[Path]:
+    """These files, and all files of this package that they import, at any depth."""
+    found: set[Path] = set()
+    left = set(files)
+    while left:
+        path = left.pop()
+        found.add(path)
+        left |= _list_imports(path) - found
+    return sorted(found)
+
+
+_IMPORT = re.compile(rb"^ *from ([\w.]+) import (\([^)]*\)|.*)$", re.M)
+
+
+@functools.cache
+def _list_imports(path: Path) -> frozenset[Path]:
+    """The files of this package from which a file imports something."""
+    modules, found = _list_modules(), set()
+    for module, names in _IMPORT.findall(_read_source(path)):
+        whole = [module, *(module + b"." + name for name in re.findall(rb"\w+", names))]
+        found |= {modules[name] for name in whole if name in modules}
+    return frozenset(found)
+
+
+@functools.cache
+def _list_modules() -> dict[bytes, Path]:
+    """The files of this package by the names of their modules."""
+    above = _PACKAGE.parent
+    files = {path.relative_to(above).with_suffix("").parts: path for path in _PACKAGE.rglob("*.py")}
+    names = {".".join(parts).removesuffix(".__init__"): path for parts, path in files.items()}
+    return {name.encode(): path for name, path in names.items()}
+
+
+@functools.cache
+def _read_source(path: Path) -> bytes:
+    with contextlib.suppress(OSError):  # a package may come without its sources
+        return path.read_bytes()
+    return b""
