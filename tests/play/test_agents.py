@@ -14,14 +14,14 @@ from toys import toy_config
 
 from pixelpong.agent import file as agents
 from pixelpong.agent.choice import Agents, find_agents, open_agent, settle_update
-from pixelpong.agent.file import Agent, is_due
+from pixelpong.agent.file import Agent, is_due, unsqueeze
 from pixelpong.agent.game import play_game
 from pixelpong.errors import CheckpointError
 from pixelpong.faces.notebook import Run
 from pixelpong.faces.policy import Policy
 from pixelpong.learners import make_learner
 from pixelpong.loop import Updated, train
-from pixelpong.run.arrays import decode_arrays, unsqueeze
+from pixelpong.run.arrays import decode_arrays
 from pixelpong.run.directory import RunDirectory
 
 

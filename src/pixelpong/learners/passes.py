@@ -32,7 +32,7 @@ from pixelpong.learn.gated import NUM_OUTPUTS
 from pixelpong.learn.optimizer import AdamScales
 from pixelpong.learn.ppo import LossStats, LossWeights, Minibatch
 from pixelpong.learn.returns import standardize
-from pixelpong.learners import as_matrix
+from pixelpong.play.networks import as_matrix
 
 PIECE = 256  # steps per piece, which take a few tenths of a millisecond
 MAX_PIECES = 16  # most pieces of a minibatch; more threads than this would be idle

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from pixelpong.items import BUILTIN, Item, Result
 from pixelpong.kernels.optimizer import rmsprop, sum_of_squares
-from pixelpong.learners import Learner, UpdateStats, as_matrix, touched_indices
+from pixelpong.learners import Learner, UpdateStats
+from pixelpong.play.networks import as_matrix, touched_indices
 from pixelpong.play.worker import games_per_item, groups_of, join
 
 
