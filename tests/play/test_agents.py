@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,22 @@ def test_the_agents_that_a_run_keeps_are_those_of_its_checkpoints_but_for_roundi
         assert (np.abs(got[touched] - w[touched]) <= error).all()
         # The rows that no gradient has reached are not in the file.
         assert name != "W1" or 0 < np.mean(touched) < 1
+
+
+@pytest.mark.parametrize("kind", ["checkpoints", "agents", "package"])
+def test_a_file_is_opened_once_to_read_its_agent(kind, toy_runs, monkeypatch):
+    """So what is checked is what is used, even if the file is replaced in the meantime."""
+    run, opened, really_open = RunDirectory(toy_runs["fast"]), [], os.open
+    paths = {name: getattr(run, name).path(10) for name in ("checkpoints", "agents")}
+    path = paths.get(kind, agents.SHIPPED_FOLDER / "club.safetensors")
+
+    def note(path, *flags):
+        opened.append(path)
+        return really_open(path, *flags)
+
+    monkeypatch.setattr(os, "open", note)
+    Agent.read(path, is_of_run=kind in paths)
+    assert opened == [path]
 
 
 def test_if_the_checkpoints_of_a_won_run_are_damaged_the_newest_saved_agent_is_shown(

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from pixelpong.config import Config
 from pixelpong.config.protocols import Protocol
 from pixelpong.errors import CheckpointError, NumericsError, refusing
-from pixelpong.items import Params
+from pixelpong.items import Params, as_matrix, load_state
 from pixelpong.learners.progress import Progress
-from pixelpong.play.networks import NETS, Network, Shapes, as_matrix, draw_params, load_state
+from pixelpong.play.networks import NETS, Network, Shapes, draw_params
 from pixelpong.run.arrays import (
     Arrays,
     decode_arrays,
@@ -98,11 +98,12 @@ class Agent:
     def _restore(cls, arrays: Arrays, facts: dict[str, Any], *, is_of_run: bool = False) -> Agent:
         """Make the agent that a file's arrays and card describe, or refuse them."""
         card, protocol = convert(facts, _Card), convert(facts, Protocol)
-        shape = card.shapes["W1"]
-        if math.prod(shape) > MAX_WEIGHTS and not is_of_run:
-            raise ValueError(f"its first layer is too large: {shape}")
-        is_small = "scale" in arrays
-        params = _decode_small(arrays, card) if is_small else _decode_whole(arrays, card)
+        shapes, is_small = card.shapes, "scale" in arrays
+        if math.prod(shapes["W1"]) > MAX_WEIGHTS and not is_of_run:
+            raise ValueError(f"its first layer is too large: {shapes['W1']}")
+        dtype = arrays["W2"].dtype.name
+        params = {name: np.zeros(shape, dtype) for name, shape in shapes.items()}
+        (_load_small if is_small else _load_whole)(params, arrays, card)
         NETS[card.algorithm].require_fit(params)
         if not is_small and fingerprint(params) != facts["about"]["params_sha256"]:
             raise ValueError("its seed gives other numbers with the installed libraries")
@@ -150,7 +151,7 @@ class Agent:
         """The change of `rows` in the first layer since the start, or since 0: [K, N]."""
         W1 = self.params["W1"]
         initial = _initial_layer(self.algorithm, W1.shape, "float32", self.start)
-        return np.asarray(as_matrix(W1)[rows].astype(np.float32) - as_matrix(initial)[rows])
+        return as_matrix(W1[rows].astype(np.float32) - initial[rows])
 
     def write(self, path: Path) -> int:
         """Write a small file with all rows, without a start; return the size in bytes."""
@@ -193,18 +194,15 @@ class _Card:
         return NETS[self.algorithm].shapes(self.shape[1])
 
 
-def _decode_whole(arrays: Arrays, card: _Card) -> Params:
-    """The parameters in a checkpoint, whose rows replace those of the initial first layer."""
-    params = _zeros(arrays, card)
+def _load_whole(params: Params, arrays: Arrays, card: _Card) -> None:
+    """Load a checkpoint's parameters, whose rows replace those of the initial first layer."""
     W1 = params["W1"]
     W1[:] = _initial_layer(card.algorithm, W1.shape, W1.dtype.name, card.start)
     load_state(params, arrays)
-    return params
 
 
-def _decode_small(arrays: Arrays, card: _Card) -> Params:
-    """The parameters in a small file, whose rows are rounded changes of the initial ones."""
-    params = _zeros(arrays, card)
+def _load_small(params: Params, arrays: Arrays, card: _Card) -> None:
+    """Load a small file's parameters, whose rows are rounded changes of the initial ones."""
     W1 = params["W1"]
     num_rows, row_shape = arrays["rows"].size, W1.shape[1:]
     if num_rows > len(W1):
@@ -214,13 +212,6 @@ def _decode_small(arrays: Arrays, card: _Card) -> Params:
         changes = multiples * arrays["scale"].astype(np.float32).reshape(num_rows, 1)
     load_state(params, {**arrays, "W1": changes.reshape(num_rows, *row_shape)})
     W1 += _initial_layer(card.algorithm, W1.shape, W1.dtype.name, card.start)
-    return params
-
-
-def _zeros(arrays: Arrays, card: _Card) -> Params:
-    """All-zero parameters for the network that the card describes."""
-    dtype = arrays["W2"].dtype.name
-    return {name: np.zeros(shape, dtype) for name, shape in card.shapes.items()}
 
 
 def squeeze(array: NDArray[np.float32]) -> NDArray[np.uint8]:

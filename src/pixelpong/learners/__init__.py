@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from pixelpong.atari.steps.records import aligned_zeros
 from pixelpong.config import Config
 from pixelpong.errors import CheckpointError, NumericsError, refusing
-from pixelpong.items import Episode, Item, Result
+from pixelpong.items import Episode, Item, Result, as_matrix, load_state, touched_indices
 from pixelpong.kernels.optimizer import sum_of_squares
 from pixelpong.learners.progress import Progress
-from pixelpong.play.networks import as_matrix, draw_params, load_state, touched_indices
+from pixelpong.play.networks import draw_params
 from pixelpong.schema import convert
 
 

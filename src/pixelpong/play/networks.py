@@ -17,8 +17,7 @@ DOWN. The c_i and the bias add up to the difference of the logits.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -303,29 +302,3 @@ def draw_params(algorithm: str, hidden: int, dtype: str, seed: int, attempt: int
     """Draw the initial parameters of an attempt with this seed."""
     rng = make_rng(seed, "params", *([attempt] if attempt > 1 else []))
     return NETS[algorithm].init(rng, hidden, dtype)
-
-
-def load_state(state: Params, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Copy the arrays from a file into the arrays of a learner or network.
-
-    Raises `ValueError` if their shapes or types differ, and `KeyError` if one is missing.
-    """
-    rows = arrays["rows"]
-    if rows.dtype != np.uint16 or rows.ndim != 1 or rows.max(initial=0) >= len(state["W1"]):
-        raise ValueError("invalid rows")
-    for name, w in state.items():
-        indices, values = touched_indices(name, w, rows), arrays[name]
-        shape = len(indices), *w.shape[1:]
-        if (values.shape, values.dtype) != (shape, w.dtype):
-            raise ValueError(f"{name} is {values.shape} {values.dtype}, not {shape} {w.dtype}")
-        w[indices] = values
-
-
-def touched_indices(name: str, array: NDArray[Any], rows: NDArray[np.uint16]) -> NDArray[np.uint16]:
-    """The indices in an array that training touches: `rows` in the first layer, otherwise all."""
-    return rows if name.endswith("W1") else np.arange(len(array), dtype=np.uint16)
-
-
-def as_matrix(array: NDArray[Any]) -> NDArray[Any]:
-    """A view as a matrix [·, C], with one row per index of the first dimension."""
-    return array.reshape(len(array), math.prod(array.shape[1:]))

@@ -114,9 +114,10 @@ class CheckpointStore(NumberedFiles):
         """The update with the highest score, or the newest of several; the file may be damaged."""
         return max(self.updates(), key=self._rank, default=None)
 
-    def is_evaluated(self, update: int) -> bool:
-        """Whether the score of a checkpoint comes from an evaluation."""
-        return self._rank(update)[0]
+    def find_best_evaluated(self) -> int | None:
+        """The update with the highest score from an evaluation; None if none was evaluated."""
+        is_evaluated, _, update = max(map(self._rank, self.updates()), default=(False, 0.0, 0))
+        return update if is_evaluated else None
 
     def _rank(self, update: int) -> tuple[bool, float, int]:
         """A sort key: evaluations above means of training episodes, then score, then update."""
