@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from checkpoint_files import make_checkpoint
+from hostile import within_limits
 from hypothesis import given
 from hypothesis import strategies as st
 from toys import toy_config
@@ -68,6 +69,21 @@ def test_a_file_is_opened_once_to_read_its_agent(kind, toy_runs, monkeypatch):
     monkeypatch.setattr(os, "open", note)
     Agent.read(path, is_of_run=kind in paths)
     assert opened == [path]
+
+
+def test_a_file_of_a_run_may_be_as_large_as_its_network_needs_and_no_larger(
+    toy_runs, tmp_path, monkeypatch
+):
+    """More than a stranger's file, because a checkpoint also has the optimizer's memory."""
+    monkeypatch.setattr(agents, "FILE_LIMIT", 0)
+    path = tmp_path / "agent.safetensors"
+    path.write_bytes(RunDirectory(toy_runs["fast"]).checkpoints.path(10).read_bytes())
+    assert Agent.read(path, is_of_run=True).about["update"] == 10
+    with pytest.raises(CheckpointError, match="it has more than 0 bytes"):
+        Agent.read(path)
+    os.truncate(path, 1 << 42)
+    with within_limits(path), pytest.raises(CheckpointError, match="it has more than .* bytes"):
+        Agent.read(path, is_of_run=True)
 
 
 def test_if_the_checkpoints_of_a_won_run_are_damaged_the_newest_saved_agent_is_shown(
