@@ -23,7 +23,7 @@ from pixelpong.faces.notebook import Run
 from pixelpong.faces.policy import Policy
 from pixelpong.learners import make_learner
 from pixelpong.loop import Updated, train
-from pixelpong.run.arrays import decode_arrays
+from pixelpong.run.arrays import decode_arrays, encode_arrays
 from pixelpong.run.directory import RunDirectory
 
 
@@ -84,6 +84,15 @@ def test_a_file_of_a_run_may_be_as_large_as_its_network_needs_and_no_larger(
     os.truncate(path, 1 << 42)
     with within_limits(path), pytest.raises(CheckpointError, match="it has more than .* bytes"):
         Agent.read(path, is_of_run=True)
+
+
+def test_an_agent_with_other_parameters_than_its_run_had_is_refused(mode, toy_runs):
+    """As with libraries that draw other numbers from the seed."""
+    path = RunDirectory(toy_runs[mode]).checkpoints.path(10)
+    arrays, card = decode_arrays(path.read_bytes())
+    content = encode_arrays(arrays, card | {"start": card["start"] | {"seed": 999}})
+    with pytest.raises(CheckpointError, match="its seed gives other numbers with the installed"):
+        Agent.decode(content, path)
 
 
 def test_if_the_checkpoints_of_a_won_run_are_damaged_the_newest_saved_agent_is_shown(
