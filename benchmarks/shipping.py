@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.agent.choice import Agents
-from pixelpong.agent.file import Agent
+from pixelpong.agent.file import Agent, squeeze
 from pixelpong.config import Config
 from pixelpong.errors import Interrupted
 from pixelpong.faces.api import evaluate
@@ -29,7 +29,6 @@ from pixelpong.faces.policy import Policy
 from pixelpong.items import BUILTIN, SELF, Item
 from pixelpong.play.player import Player
 from pixelpong.pong.emulator import Emulator
-from pixelpong.run.arrays import squeeze
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.files import write_whole
 from pixelpong.run.words import signed

@@ -1,4 +1,4 @@
-"""Work items, their results, and records of what was played.
+"""Parameters, work items, their results, and records of what was played.
 
 From the emulator to the gradient, observations are lists of active inputs, because only about 25 of
 the classic network's 6,400 inputs are not zero. Sizes: T steps, N active inputs of all steps, K
@@ -7,6 +7,8 @@ first-layer rows that a gradient touches, H hidden units.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +33,32 @@ def read_only(params: Params) -> Params:
     for view in views.values():
         view.flags.writeable = False
     return views
+
+
+def load_state(state: Params, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Copy the arrays from a file into the arrays of a learner or network.
+
+    Raises `ValueError` if their shapes or types differ, and `KeyError` if one is missing.
+    """
+    rows = arrays["rows"]
+    if rows.dtype != np.uint16 or rows.ndim != 1 or rows.max(initial=0) >= len(state["W1"]):
+        raise ValueError("invalid rows")
+    for name, w in state.items():
+        indices, values = touched_indices(name, w, rows), arrays[name]
+        shape = len(indices), *w.shape[1:]
+        if (values.shape, values.dtype) != (shape, w.dtype):
+            raise ValueError(f"{name} is {values.shape} {values.dtype}, not {shape} {w.dtype}")
+        w[indices] = values
+
+
+def touched_indices(name: str, array: NDArray[Any], rows: NDArray[np.uint16]) -> NDArray[np.uint16]:
+    """The indices in an array that training touches: `rows` in the first layer, otherwise all."""
+    return rows if name.endswith("W1") else np.arange(len(array), dtype=np.uint16)
+
+
+def as_matrix(array: NDArray[Any]) -> NDArray[Any]:
+    """A view as a matrix [·, C], with one row per index of the first dimension."""
+    return array.reshape(len(array), math.prod(array.shape[1:]))
 
 
 @dataclass(frozen=True)

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import itertools
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 from checkpoint_files import make_checkpoint
+from hostile import within_limits
 from hypothesis import given
 from hypothesis import strategies as st
 from toys import toy_config
 
 from pixelpong.agent import file as agents
 from pixelpong.agent.choice import Agents, find_agents, open_agent, settle_update
-from pixelpong.agent.file import Agent, is_due
+from pixelpong.agent.file import Agent, is_due, unsqueeze
 from pixelpong.agent.game import play_game
 from pixelpong.errors import CheckpointError
 from pixelpong.faces.notebook import Run
 from pixelpong.faces.policy import Policy
 from pixelpong.learners import make_learner
 from pixelpong.loop import Updated, train
-from pixelpong.run.arrays import decode_arrays, unsqueeze
+from pixelpong.run.arrays import decode_arrays, encode_arrays
 from pixelpong.run.directory import RunDirectory
 
 
@@ -51,6 +53,46 @@ def test_the_agents_that_a_run_keeps_are_those_of_its_checkpoints_but_for_roundi
         assert (np.abs(got[touched] - w[touched]) <= error).all()
         # The rows that no gradient has reached are not in the file.
         assert name != "W1" or 0 < np.mean(touched) < 1
+
+
+@pytest.mark.parametrize("kind", ["checkpoints", "agents", "package"])
+def test_a_file_is_opened_once_to_read_its_agent(kind, toy_runs, monkeypatch):
+    """So what is checked is what is used, even if the file is replaced in the meantime."""
+    run, opened, really_open = RunDirectory(toy_runs["fast"]), [], os.open
+    paths = {name: getattr(run, name).path(10) for name in ("checkpoints", "agents")}
+    path = paths.get(kind, agents.SHIPPED_FOLDER / "club.safetensors")
+
+    def note(path, *flags):
+        opened.append(path)
+        return really_open(path, *flags)
+
+    monkeypatch.setattr(os, "open", note)
+    Agent.read(path, is_of_run=kind in paths)
+    assert opened == [path]
+
+
+def test_a_file_of_a_run_may_be_as_large_as_its_network_needs_and_no_larger(
+    toy_runs, tmp_path, monkeypatch
+):
+    """More than a stranger's file, because a checkpoint also has the optimizer's memory."""
+    monkeypatch.setattr(agents, "FILE_LIMIT", 0)
+    path = tmp_path / "agent.safetensors"
+    path.write_bytes(RunDirectory(toy_runs["fast"]).checkpoints.path(10).read_bytes())
+    assert Agent.read(path, is_of_run=True).about["update"] == 10
+    with pytest.raises(CheckpointError, match="it has more than 0 bytes"):
+        Agent.read(path)
+    os.truncate(path, 1 << 42)
+    with within_limits(path), pytest.raises(CheckpointError, match="it has more than .* bytes"):
+        Agent.read(path, is_of_run=True)
+
+
+def test_an_agent_with_other_parameters_than_its_run_had_is_refused(mode, toy_runs):
+    """As with libraries that draw other numbers from the seed."""
+    path = RunDirectory(toy_runs[mode]).checkpoints.path(10)
+    arrays, card = decode_arrays(path.read_bytes())
+    content = encode_arrays(arrays, card | {"start": card["start"] | {"seed": 999}})
+    with pytest.raises(CheckpointError, match="its seed gives other numbers with the installed"):
+        Agent.decode(content, path)
 
 
 def test_if_the_checkpoints_of_a_won_run_are_damaged_the_newest_saved_agent_is_shown(

@@ -39,8 +39,8 @@ class Agents:
         agent has been evaluated, it is the newest one, because later learning counts for more than
         the training returns of earlier agents.
         """
-        updates, best = run.list_agents(), run.checkpoints.find_best()
-        if best is None or not run.checkpoints.is_evaluated(best):
+        updates, best = run.list_agents(), run.checkpoints.find_best_evaluated()
+        if best is None:
             best = max(updates, default=None)
         folders = run.checkpoints, run.agents
         files = {str(update): [folder.path(update) for folder in folders] for update in updates}

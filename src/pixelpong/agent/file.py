@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import functools
 import math
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -23,21 +24,18 @@ from numpy.typing import NDArray
 from pixelpong.config import Config
 from pixelpong.config.protocols import Protocol
 from pixelpong.errors import CheckpointError, NumericsError, refusing
-from pixelpong.items import Params
-from pixelpong.learners import as_matrix, draw_params, fill
+from pixelpong.items import Params, as_matrix, load_state
 from pixelpong.learners.progress import Progress
-from pixelpong.play.networks import NETS, Network
+from pixelpong.play.networks import NETS, Network, Shapes, draw_params
 from pixelpong.run.arrays import (
-    LARGEST_BYTE,
     Arrays,
     decode_arrays,
     encode_arrays,
     fingerprint,
+    read_arrays,
     read_card,
-    squeeze,
-    unsqueeze,
 )
-from pixelpong.run.files import read_file, write_whole
+from pixelpong.run.files import write_whole
 from pixelpong.schema import Count, Meta, Positive, Return, convert, decode
 
 FILE_LIMIT = 56 << 20  # size limit of an untrusted file in bytes
@@ -46,6 +44,7 @@ MAX_WEIGHTS = 24 << 20  # limit on numbers in its first layer: the fast network 
 # The agents in the package, strongest last; they come from four stages of one run.
 SHIPPED = ("beginner", "club", "strong", "champion")
 SHIPPED_FOLDER = Path(__file__).parent / "shipped"
+LARGEST_BYTE = 127  # the largest int8
 _SMALLEST = 6e-8  # the smallest step in float16
 
 
@@ -81,30 +80,34 @@ class Agent:
         return cls(params, algorithm, protocol, about, start, run)
 
     @classmethod
-    def decode(cls, content: bytes, origin: object, *, is_of_run: bool = False) -> Agent:
-        """Decode an agent's file; a file from a run may have any size."""
-        with _refusing(origin):
-            if len(content) > FILE_LIMIT and not is_of_run:
-                raise ValueError(f"it has more than {FILE_LIMIT} bytes")
-            arrays, raw_card = decode_arrays(content)
-            card, protocol = convert(raw_card, _Card), convert(raw_card, Protocol)
-            shape = NETS[card.algorithm].shapes(card.hidden)["W1"]
-            if math.prod(shape) > MAX_WEIGHTS and not is_of_run:
-                raise ValueError(f"its first layer is too large: {shape}")
-            is_small = "scale" in arrays
-            params = _decode_small(arrays, card) if is_small else _decode_whole(arrays, card)
-            agent = cls(params, card.algorithm, protocol, raw_card["about"], card.start)
-            agent.make_network()  # checks the numbers
-            if not is_small and fingerprint(params) != agent.about["params_sha256"]:
-                raise ValueError("its seed gives other numbers with the installed libraries")
-            return agent
+    def read(cls, path: Path, *, is_of_run: bool = False) -> Agent:
+        """Read an agent's file; a file from a run may have any size that its network can have."""
+        with _refusing(path):
+            arrays, card = read_arrays(path, _largest_file if is_of_run else FILE_LIMIT)
+            return cls._restore(arrays, card, is_of_run=is_of_run)
 
     @classmethod
-    def read(cls, path: Path, *, is_of_run: bool = False) -> Agent:
-        """Read an agent's file, see `decode`."""
-        with _refusing(path):
-            content = read_file(path, _largest_file(path) if is_of_run else FILE_LIMIT)
-        return cls.decode(content, path, is_of_run=is_of_run)
+    def decode(cls, content: bytes, origin: object) -> Agent:
+        """Decode the content of an agent's file; `origin` is named in errors."""
+        with _refusing(origin):
+            if len(content) > FILE_LIMIT:
+                raise ValueError(f"it has more than {FILE_LIMIT} bytes")
+            return cls._restore(*decode_arrays(content))
+
+    @classmethod
+    def _restore(cls, arrays: Arrays, facts: dict[str, Any], *, is_of_run: bool = False) -> Agent:
+        """Make the agent that a file's arrays and card describe, or refuse them."""
+        card, protocol = convert(facts, _Card), convert(facts, Protocol)
+        shapes, is_small = card.shapes, "scale" in arrays
+        if math.prod(shapes["W1"]) > MAX_WEIGHTS and not is_of_run:
+            raise ValueError(f"its first layer is too large: {shapes['W1']}")
+        dtype = arrays["W2"].dtype.name
+        params = {name: np.zeros(shape, dtype) for name, shape in shapes.items()}
+        (_load_small if is_small else _load_whole)(params, arrays, card)
+        NETS[card.algorithm].require_fit(params)
+        if not is_small and fingerprint(params) != facts["about"]["params_sha256"]:
+            raise ValueError("its seed gives other numbers with the installed libraries")
+        return cls(params, card.algorithm, protocol, facts["about"], card.start)
 
     def card(self) -> dict[str, Any]:
         """The facts of its file, as JSON."""
@@ -147,8 +150,8 @@ class Agent:
     def change_of(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
         """The change of `rows` in the first layer since the start, or since 0: [K, N]."""
         W1 = self.params["W1"]
-        initial = _initial_layer(self.algorithm, W1.shape[1], "float32", self.start)
-        return np.asarray(as_matrix(W1)[rows].astype(np.float32) - as_matrix(initial)[rows])
+        initial = _initial_layer(self.algorithm, W1.shape, "float32", self.start)
+        return as_matrix(W1[rows].astype(np.float32) - initial[rows])
 
     def write(self, path: Path) -> int:
         """Write a small file with all rows, without a start; return the size in bytes."""
@@ -186,53 +189,65 @@ class _Card:
     start: Start | None = None
 
     @property
-    def hidden(self) -> int:
-        """The number of hidden units."""
-        return self.shape[1]
+    def shapes(self) -> Shapes:
+        """The shape of each parameter of a network with its number of hidden units."""
+        return NETS[self.algorithm].shapes(self.shape[1])
 
 
-def _decode_whole(arrays: Arrays, card: _Card) -> Params:
-    """The parameters in a checkpoint, whose rows replace those of the initial first layer."""
-    params = _zeros(arrays, card)
-    dtype = params["W1"].dtype.name
-    params["W1"][:] = _initial_layer(card.algorithm, card.hidden, dtype, card.start)
-    fill(params, arrays)
-    return params
+def _load_whole(params: Params, arrays: Arrays, card: _Card) -> None:
+    """Load a checkpoint's parameters, whose rows replace those of the initial first layer."""
+    W1 = params["W1"]
+    W1[:] = _initial_layer(card.algorithm, W1.shape, W1.dtype.name, card.start)
+    load_state(params, arrays)
 
 
-def _decode_small(arrays: Arrays, card: _Card) -> Params:
-    """The parameters in a small file, whose rows are rounded changes of the initial ones."""
-    params = _zeros(arrays, card)
+def _load_small(params: Params, arrays: Arrays, card: _Card) -> None:
+    """Load a small file's parameters, whose rows are rounded changes of the initial ones."""
     W1 = params["W1"]
     num_rows, row_shape = arrays["rows"].size, W1.shape[1:]
     if num_rows > len(W1):
         raise ValueError("invalid rows")
     multiples = unsqueeze(arrays["W1"], num_rows, math.prod(row_shape))
-    with np.errstate(over="ignore", invalid="ignore"):  # refused by `make_network`
+    with np.errstate(over="ignore", invalid="ignore"):  # such numbers are refused afterwards
         changes = multiples * arrays["scale"].astype(np.float32).reshape(num_rows, 1)
-    fill(params, {**arrays, "W1": changes.reshape(num_rows, *row_shape)})
-    W1 += _initial_layer(card.algorithm, card.hidden, W1.dtype.name, card.start)
-    return params
+    load_state(params, {**arrays, "W1": changes.reshape(num_rows, *row_shape)})
+    W1 += _initial_layer(card.algorithm, W1.shape, W1.dtype.name, card.start)
 
 
-def _zeros(arrays: Arrays, card: _Card) -> Params:
-    """All-zero parameters for the network that the card describes."""
-    shapes, dtype = NETS[card.algorithm].shapes(card.hidden), arrays["W2"].dtype.name
-    return {name: np.zeros(shape, dtype) for name, shape in shapes.items()}
+def squeeze(array: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """Round numbers from -127 to 127, [K, N], and compress them column by column to bytes [·]."""
+    rounded = np.clip(np.rint(array), -LARGEST_BYTE, LARGEST_BYTE).astype(np.int8)
+    # Small numbers are frequent but patterns are not, so only Huffman coding helps.
+    packer = zlib.compressobj(9, strategy=zlib.Z_RLE)
+    return np.frombuffer(packer.compress(rounded.T.tobytes()) + packer.flush(), np.uint8)
+
+
+def unsqueeze(squeezed: NDArray[np.uint8], num_rows: int, size: int) -> NDArray[np.int8]:
+    """Decompress the bytes from `squeeze` to the rounded numbers, [num_rows, size]."""
+    stream, count = zlib.decompressobj(), num_rows * size
+    try:
+        content = stream.decompress(squeezed.tobytes(), count + 1)  # stops a zip bomb
+    except zlib.error as error:
+        raise ValueError("invalid rows") from error
+    if len(content) != count:
+        raise ValueError("invalid rows")
+    return np.frombuffer(content, np.int8).reshape(size, num_rows).T
 
 
 @functools.lru_cache(1)  # all agents of a run have the same start, as do those in the package
-def _initial_layer(algorithm: str, hidden: int, dtype: str, start: Start | None) -> NDArray[Any]:
+def _initial_layer(
+    algorithm: str, shape: tuple[int, ...], dtype: str, start: Start | None
+) -> NDArray[Any]:
     """The initial first layer; zeros if the start is unknown."""
     if start is None:
-        return np.zeros(NETS[algorithm].shapes(hidden)["W1"], dtype)
-    return draw_params(algorithm, hidden, dtype, start.seed, start.attempt)["W1"]
+        return np.zeros(shape, dtype)
+    return draw_params(algorithm, shape[1], dtype, start.seed, start.attempt)["W1"]
 
 
-def _largest_file(path: Path) -> int:
+def _largest_file(content: bytes) -> int:
     """The largest possible size of a run's file by its card, with the optimizer's two moments."""
-    card = decode(read_card(path), _Card)
-    if card.shape != NETS[card.algorithm].shapes(card.hidden)["W1"]:
+    card = decode(content, _Card)
+    if card.shape != card.shapes["W1"]:
         raise ValueError(f"its first layer is {card.shape}")
     return 3 * 8 * math.prod(card.shape) + FILE_LIMIT
 

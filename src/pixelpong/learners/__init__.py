@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 from pixelpong.atari.steps.records import aligned_zeros
 from pixelpong.config import Config
 from pixelpong.errors import CheckpointError, NumericsError, refusing
-from pixelpong.items import Episode, Item, Params, Result
+from pixelpong.items import Episode, Item, Result, as_matrix, load_state, touched_indices
 from pixelpong.kernels.optimizer import sum_of_squares
 from pixelpong.learners.progress import Progress
-from pixelpong.play.networks import NETS
+from pixelpong.play.networks import draw_params
 from pixelpong.schema import convert
-from pixelpong.seeding import make_rng
 
 
 @dataclass(frozen=True)
@@ -146,7 +145,7 @@ class Learner:
     def _restore(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
         self.progress = convert(counters, Progress)
         self._reset_params()
-        fill(self.state, arrays)
+        load_state(self.state, arrays)
         self._has_memory[arrays["rows"]] = True
 
 
@@ -159,35 +158,3 @@ def make_learner(config: Config) -> Learner:
     from pixelpong.learners.reinforce import ReinforceLearner
 
     return ReinforceLearner(config)
-
-
-def draw_params(algorithm: str, hidden: int, dtype: str, seed: int, attempt: int) -> Params:
-    """Draw the initial parameters of an attempt with this seed."""
-    rng = make_rng(seed, "params", *([attempt] if attempt > 1 else []))
-    return NETS[algorithm].init(rng, hidden, dtype)
-
-
-def fill(state: Params, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Copy the arrays from a file into the arrays of a learner or network.
-
-    Raises `ValueError` if their shapes or types differ, and `KeyError` if one is missing.
-    """
-    rows = arrays["rows"]
-    if rows.dtype != np.uint16 or rows.ndim != 1 or rows.max(initial=0) >= len(state["W1"]):
-        raise ValueError("invalid rows")
-    for name, w in state.items():
-        indices, values = touched_indices(name, w, rows), arrays[name]
-        shape = len(indices), *w.shape[1:]
-        if (values.shape, values.dtype) != (shape, w.dtype):
-            raise ValueError(f"{name} is {values.shape} {values.dtype}, not {shape} {w.dtype}")
-        w[indices] = values
-
-
-def touched_indices(name: str, array: NDArray[Any], rows: NDArray[np.uint16]) -> NDArray[np.uint16]:
-    """The indices in an array that training touches: `rows` in the first layer, otherwise all."""
-    return rows if name.endswith("W1") else np.arange(len(array), dtype=np.uint16)
-
-
-def as_matrix(array: NDArray[Any]) -> NDArray[Any]:
-    """A view as a matrix [·, C], with one row per index of the first dimension."""
-    return array.reshape(len(array), math.prod(array.shape[1:]))

@@ -25,14 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.atari.steps.records import aligned_zeros
-from pixelpong.items import Params
+from pixelpong.items import Params, as_matrix
 from pixelpong.kernels.optimizer import AdamArrays, adam_rows
 from pixelpong.kernels.ppo import differentiate, list_steps, sum_rows
 from pixelpong.learn.gated import NUM_OUTPUTS
 from pixelpong.learn.optimizer import AdamScales
 from pixelpong.learn.ppo import LossStats, LossWeights, Minibatch
 from pixelpong.learn.returns import standardize
-from pixelpong.learners import as_matrix
 
 PIECE = 256  # steps per piece, which take a few tenths of a millisecond
 MAX_PIECES = 16  # most pieces of a minibatch; more threads than this would be idle

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.items import BUILTIN, Item, Result
+from pixelpong.items import BUILTIN, Item, Result, as_matrix, touched_indices
 from pixelpong.kernels.optimizer import rmsprop, sum_of_squares
-from pixelpong.learners import Learner, UpdateStats, as_matrix, touched_indices
+from pixelpong.learners import Learner, UpdateStats
 from pixelpong.play.worker import games_per_item, groups_of, join
 
 

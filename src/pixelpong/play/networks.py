@@ -35,6 +35,7 @@ from pixelpong.learn import gated, network
 from pixelpong.pong import features
 from pixelpong.pong.field import FIELD_SIZE
 from pixelpong.pong.preprocess import pack_field
+from pixelpong.seeding import make_rng
 
 # Values to use instead of a uniform number in [0, 1).
 GREEDY = -1.0  # take the most probable action
@@ -74,7 +75,7 @@ class Network:
 
     def __init__(self, params: Params, room: int = 1) -> None:
         """Make a record with room for some steps; raise `ValueError` for unsuitable parameters."""
-        hidden, dtype = self._require_fit(params)
+        hidden, dtype = self.require_fit(params)
         self.indices = np.zeros(self._max_inputs, np.uint16)  # the inputs of the recorded steps
         self.offsets = np.zeros(room + 1, np.int64)  # the start of each step's inputs, then the end
         self.steps = np.zeros(room, self._step)
@@ -87,12 +88,16 @@ class Network:
         self._field = np.zeros((FIELD_SIZE, 2), np.uint64)
         self._console = no_console(self._field)
 
-    def _require_fit(self, params: Params) -> tuple[int, np.dtype[Any]]:
-        """Refuse shapes that would be unsafe for kernels, and numbers that are not finite."""
+    @classmethod
+    def require_fit(cls, params: Params) -> tuple[int, np.dtype[Any]]:
+        """Refuse shapes that would be unsafe for kernels, and numbers that are not finite.
+
+        Return the number of hidden units and the type.
+        """
         shapes = {name: w.shape for name, w in params.items()}
         types = {w.dtype for w in params.values()}
         hidden = (*shapes.get("W1", ()), 0, 0)[1]
-        if shapes != self.shapes(hidden) or types not in ({np.dtype("f4")}, {np.dtype("f8")}):
+        if shapes != cls.shapes(hidden) or types not in ({np.dtype("f4")}, {np.dtype("f8")}):
             got = f"{shapes} of {', '.join(sorted(map(str, types)))}"
             raise ValueError(f"its parameters do not fit this algorithm: {got}")
         for name, w in params.items():
@@ -291,3 +296,9 @@ def _grown(buffer: NDArray[Any], used: int, needed: int) -> NDArray[Any]:
     copy = np.zeros((2 * needed, *buffer.shape[1:]), buffer.dtype)
     copy[:used] = buffer[:used]
     return copy
+
+
+def draw_params(algorithm: str, hidden: int, dtype: str, seed: int, attempt: int) -> Params:
+    """Draw the initial parameters of an attempt with this seed."""
+    rng = make_rng(seed, "params", *([attempt] if attempt > 1 else []))
+    return NETS[algorithm].init(rng, hidden, dtype)

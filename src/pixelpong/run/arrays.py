@@ -7,10 +7,11 @@ is JSON; ``sha256`` is the hash of everything else.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,11 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from pixelpong.run.files import open_to_read
+from pixelpong.run.files import open_to_read, read_file, read_within
 from pixelpong.schema import Count, convert, decode, encode
 
 Arrays = Mapping[str, NDArray[Any]]
 
-LARGEST_BYTE = 127  # the largest int8
 CARD_LIMIT = 1 << 20  # size limit of a card in bytes; those in the package take about 1,000
 TABLE_LIMIT = 1 << 20  # size limit in bytes of the table of names and shapes
 
@@ -67,6 +67,39 @@ def decode_arrays(content: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, An
         raise ValueError(f"it contains no arrays ({_shorten(error)})") from error
 
 
+def read_arrays(
+    path: Path, limit: int | Callable[[bytes], int]
+) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Read the arrays and the card of a file, which is opened once.
+
+    `limit` is its size limit in bytes, or a function that derives it from the card.
+    """
+    if not callable(limit):
+        return decode_arrays(read_file(path, limit))
+    with _open_with_card(path) as (file, card):
+        most = limit(card)
+        file.seek(0)
+        return decode_arrays(read_within(file, most))
+
+
+def read_card(path: Path) -> bytes:
+    """Read only the card of a file, without checking the hash."""
+    with _open_with_card(path) as (_, card):
+        return card
+
+
+@contextlib.contextmanager
+def _open_with_card(path: Path) -> Iterator[tuple[FileIO, bytes]]:
+    """Open a file and read its card."""
+    with contextlib.ExitStack() as stack:
+        try:
+            file = stack.enter_context(open_to_read(path))
+            card = _read_card(file)
+        except (ValueError, OSError, KeyError, OverflowError) as error:
+            raise ValueError(f"it has no metadata ({_shorten(error)})") from error
+        yield file, card
+
+
 @dataclass(frozen=True)
 class _Entry:
     """An array's entry in the table."""
@@ -74,42 +107,17 @@ class _Entry:
     data_offsets: tuple[Count, Count]  # start and end, counted from the end of the table
 
 
-def read_card(path: Path) -> bytes:
-    """Read only the card of a file, without checking the hash."""
-    try:
-        with open_to_read(path) as file:
-            size = int.from_bytes(file.read(8) or b"", "little")
-            if size > TABLE_LIMIT:
-                raise ValueError("its table is too large")
-            table = decode(file.read(size) or b"", dict[str, Any])
-            begin, end = convert(table["card"], _Entry).data_offsets
-            if not 0 <= end - begin <= CARD_LIMIT:
-                raise ValueError(f"it has {end - begin} bytes")
-            file.seek(8 + size + begin)
-            return file.read(end - begin) or b""
-    except (ValueError, OSError, KeyError, OverflowError) as error:
-        raise ValueError(f"it has no metadata ({_shorten(error)})") from error
+def _read_card(file: FileIO) -> bytes:
+    size = int.from_bytes(file.read(8) or b"", "little")
+    if size > TABLE_LIMIT:
+        raise ValueError("its table is too large")
+    table = decode(file.read(size) or b"", dict[str, Any])
+    begin, end = convert(table["card"], _Entry).data_offsets
+    if not 0 <= end - begin <= CARD_LIMIT:
+        raise ValueError(f"it has {end - begin} bytes")
+    file.seek(8 + size + begin)
+    return file.read(end - begin) or b""
 
 
 def _shorten(error: Exception) -> str:
     return " ".join(str(error).split())[:80]
-
-
-def squeeze(array: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Round numbers from -127 to 127, [K, N], and compress them column by column to bytes [·]."""
-    rounded = np.clip(np.rint(array), -LARGEST_BYTE, LARGEST_BYTE).astype(np.int8)
-    # Small numbers are frequent but patterns are not, so only Huffman coding helps.
-    packer = zlib.compressobj(9, strategy=zlib.Z_RLE)
-    return np.frombuffer(packer.compress(rounded.T.tobytes()) + packer.flush(), np.uint8)
-
-
-def unsqueeze(squeezed: NDArray[np.uint8], num_rows: int, size: int) -> NDArray[np.int8]:
-    """Decompress the bytes from `squeeze` to the rounded numbers, [num_rows, size]."""
-    stream, count = zlib.decompressobj(), num_rows * size
-    try:
-        content = stream.decompress(squeezed.tobytes(), count + 1)  # stops a zip bomb
-    except zlib.error as error:
-        raise ValueError("invalid rows") from error
-    if len(content) != count:
-        raise ValueError("invalid rows")
-    return np.frombuffer(content, np.int8).reshape(size, num_rows).T

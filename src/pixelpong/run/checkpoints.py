@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pixelpong.errors import CheckpointError, RunError, refusing, warn
-from pixelpong.run.arrays import Arrays, decode_arrays, encode_arrays, read_card
-from pixelpong.run.files import read_file
+from pixelpong.run.arrays import Arrays, encode_arrays, read_arrays, read_card
 from pixelpong.run.numbered import NumberedFiles
 from pixelpong.schema import Count, Return, convert, decode
 
@@ -62,7 +61,7 @@ class CheckpointStore(NumberedFiles):
         """Read one checkpoint; check its hash and that it belongs to this run and update."""
         path = self.path(update)
         with refusing(f"cannot use the checkpoint {path}", CheckpointError):
-            arrays, card = decode_arrays(read_file(path, self.limit))
+            arrays, card = read_arrays(path, self.limit)
             facts = convert(card, _Card)
             if facts.update != update:
                 raise ValueError(f"it belongs to update {facts.update}")
@@ -115,9 +114,10 @@ class CheckpointStore(NumberedFiles):
         """The update with the highest score, or the newest of several; the file may be damaged."""
         return max(self.updates(), key=self._rank, default=None)
 
-    def is_evaluated(self, update: int) -> bool:
-        """Whether the score of a checkpoint comes from an evaluation."""
-        return self._rank(update)[0]
+    def find_best_evaluated(self) -> int | None:
+        """The update with the highest score from an evaluation; None if none was evaluated."""
+        is_evaluated, _, update = max(map(self._rank, self.updates()), default=(False, 0.0, 0))
+        return update if is_evaluated else None
 
     def _rank(self, update: int) -> tuple[bool, float, int]:
         """A sort key: evaluations above means of training episodes, then score, then update."""

@@ -30,9 +30,14 @@ def open_to_read(path: Path) -> FileIO:
 def read_file(path: Path, limit: int) -> bytes:
     """Read a regular file of at most `limit` bytes; refuse a larger one without reading it."""
     with open_to_read(path) as file:
-        if os.fstat(file.fileno()).st_size > limit:
-            raise ValueError(f"it has more than {limit:,} bytes")
-        return file.readall()
+        return read_within(file, limit)
+
+
+def read_within(file: FileIO, limit: int) -> bytes:
+    """Read a file from here to its end; refuse one of more than `limit` bytes."""
+    if os.fstat(file.fileno()).st_size > limit:
+        raise ValueError(f"it has more than {limit:,} bytes")
+    return file.readall()
 
 
 def open_to_write(path: Path, *, create: bool) -> FileIO:
