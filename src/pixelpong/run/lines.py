@@ -69,6 +69,11 @@ class Evaluation:
         """Total time of the run so far, including evaluations."""
         return self.timing.get("wall_seconds")
 
+    def has_confirmed(self, target: float | None) -> bool:
+        """Whether it has confirmed a target return as high as this one; False without a target."""
+        won = self.target if self.is_won else None
+        return won is not None and target is not None and won >= target
+
     @property
     def mean_in_words(self) -> str:
         """The mean return with its interval and the number of games.
