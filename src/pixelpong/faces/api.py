@@ -7,7 +7,6 @@ latest``, and ``to_dict()`` returns what the command prints with ``--json``. Ctr
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import json
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pixelpong.config import OPTIONS, Config, require_used
 from pixelpong.config.presets import load_preset, read_toml
-from pixelpong.errors import ConfigError, PixelpongError, list_words, number_of, warn
+from pixelpong.errors import ConfigError, PixelpongError, number_of, warn
 from pixelpong.faces.arguments import AGENT, CHECKPOINT, SAMPLED, SEED, Argument, Help, command
 from pixelpong.faces.looking import dashboard, export, play, plot, record, runs, version, watch
 from pixelpong.faces.report import Result, describe_sweep, describe_tournament, show_count, tell
@@ -66,10 +65,8 @@ def evaluate(
     >>> evaluation.returns
     (21.0,)
     """
-    from pixelpong import evaluation
-    from pixelpong.engines import make_engine
+    from pixelpong.evaluation import configure_play, evaluate_params
     from pixelpong.faces.policy import Policy
-    from pixelpong.play.worker import make_worker
 
     if isinstance(agent, Policy) and checkpoint != "best":
         advice = "load it from that checkpoint, or evaluate its run"
@@ -78,19 +75,18 @@ def evaluate(
     if in_gymnasium and options:
         given = ", ".join(options)
         raise ConfigError(f"evaluate: Gymnasium's game takes no options. Leave out {given}.")
-    config = Config() if in_gymnasium else _configure(policy, options)
+    config = Config()
+    if not in_gymnasium:
+        config = configure_play(policy.algorithm, policy.protocol, options)
     show = functools.partial(show_count, total=episodes, noun="episodes")
     with stoppable() as should_stop:
         if in_gymnasium:
             result = policy.evaluate_in_gymnasium(seed, episodes, sampled, should_stop, show)
         else:
-            make = functools.partial(make_worker, config)
-            with contextlib.closing(make_engine(config, make, should_stop)) as engine:
-                played = evaluation.play_games(
-                    engine, policy.params, seed=seed, episodes=episodes,
-                    is_greedy=not sampled, tell=show,
-                )  # fmt: skip
-                result = evaluation.describe_games(played, seed)
+            result = evaluate_params(
+                config, policy.params, seed=seed, episodes=episodes,
+                is_greedy=not sampled, should_stop=should_stop, tell=show,
+            )  # fmt: skip
     about = config.protocol.to_dict() | {
         "agent": policy.name,
         "update": policy.about.get("update"),
@@ -100,25 +96,6 @@ def evaluate(
         "episodes": episodes,
     }
     return dataclasses.replace(result, protocol=str(config.protocol), about=about)
-
-
-def _configure(policy: Policy, options: dict[str, Any]) -> Config:
-    """The configuration for an agent's workers: its own protocol, changed by the `options`."""
-    accepted = [it.name for it in OPTIONS.values() if it.section in ("environment", "engine")]
-    for name in options:
-        if name in OPTIONS and name not in accepted:
-            advice = f"It takes {list_words(accepted, 'and')}."
-            raise ConfigError(f"evaluate does not take the option {name}. {advice}")
-    defaults: dict[str, Any] = {"algorithm": policy.algorithm}
-    if "environment" not in options:
-        protocol, (low, high) = policy.protocol, policy.protocol.frame_skips
-        defaults |= {
-            "environment": protocol.environment,
-            "frame_skip": low if low == high else None,
-            "sticky": protocol.sticky,
-            "max_frames": protocol.max_frames,
-        }
-    return Config().updated(defaults | options, "evaluate")
 
 
 @command
