@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pixelpong.config import OPTIONS, Config, require_used
-from pixelpong.config.presets import load_preset, read_toml
+from pixelpong.config.presets import load_preset
 from pixelpong.errors import ConfigError, PixelpongError, number_of, warn
 from pixelpong.faces.arguments import AGENT, CHECKPOINT, SAMPLED, SEED, Argument, Help, command
 from pixelpong.faces.looking import dashboard, export, play, plot, record, runs, version, watch
@@ -180,64 +180,22 @@ def sweep(
 
     The other options are training options, for every run.
     """
-    from pixelpong.run.directory import lock_folder
-    from pixelpong.sweeps.jobs import open_trainer, run_jobs
-    from pixelpong.sweeps.sweep import create_sweep, find_left, read_sweep, restore_lost, sum_up
+    from pixelpong.sweeps.jobs import open_trainer
+    from pixelpong.sweeps.sweep import create_sweep
+    from pixelpong.sweeps.training import find_started, plan_sweep, train_sweep
 
-    path = _find_sweep(grid, has_options=bool(options or seeds is not None or out))
-    configs = [] if path else _plan_sweep(grid, seeds, options)
+    path = find_started(grid, has_options=bool(options or seeds is not None or out))
+    configs = [] if path else plan_sweep(grid, seeds, options)
     place = open_trainer(resume, engine, ray_address, threads_each)
     with stoppable() as should_stop, place as trainer:
         path = path or create_sweep(out, configs)
-        with lock_folder(path):
-            restore_lost(path)
-            left, total = find_left(path), len(read_sweep(path))
-            tell(f"{path}: {number_of(total, 'run')}, {len(left)} to train")
-            number = total - len(left)
-            for run, event in run_jobs(left, trainer, should_stop):
-                if event is None:
-                    number += 1
-                    tell(f"{run.name} ({number} of {total}): training")
-                else:
-                    tell(f"{run.name}: {event}")
-            facts, left = sum_up(path), find_left(path)
-            facts["resume"] = f"pixelpong sweep {shlex.quote(str(path))}"
-            _draw_sweep(path)
-        result = Result(facts, describe_sweep(facts), exit_code=1 if left else 0)
-        if should_stop() and left:
+        facts = train_sweep(path, trainer, should_stop, tell, _draw_sweep)
+        facts["resume"] = f"pixelpong sweep {shlex.quote(str(path))}"
+        has_left = not all(run["is_done"] for run in facts["runs"])
+        result = Result(facts, describe_sweep(facts), exit_code=1 if has_left else 0)
+        if should_stop() and has_left:
             raise Stopped(f"continue with {facts['resume']}", result)
     return result
-
-
-def _find_sweep(grid: str | Path | None, *, has_options: bool) -> Path | None:
-    """The sweep to continue; None if `grid` is a file of options or None."""
-    from pixelpong.sweeps.sweep import find_sweep, read_sweep
-
-    if grid is None or Path(grid).is_file():
-        return None
-    path = find_sweep(grid)
-    if has_options:
-        raise ConfigError(f"{path} is a sweep and keeps its options; leave the others out.")
-    read_sweep(path)  # raises an error if it has no runs
-    return path
-
-
-def _plan_sweep(
-    grid: str | Path | None, seeds: int | str | None, options: dict[str, Any]
-) -> list[Config]:
-    """The configurations of the runs of a new sweep."""
-    from pixelpong.agent.choice import settle_opponent
-    from pixelpong.sweeps.grid import make_grid
-
-    if grid is None and seeds is None:
-        what = "A sweep needs seeds, such as 0-4, or a file with a grid"
-        raise ConfigError(f"{what}.", options=["seeds"])
-    content = read_toml(Path(grid)) if grid else {}
-    if seeds is not None:
-        content = {**content, "seed": [], "seeds": str(seeds)}
-    configs = make_grid(content, options, str(grid or "sweep"))
-    settled = {name: settle_opponent(name) for name in {it.opponent for it in configs}}
-    return [dataclasses.replace(it, opponent=settled[it.opponent]) for it in configs]
 
 
 def _draw_sweep(path: Path) -> None:
