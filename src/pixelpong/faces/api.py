@@ -119,26 +119,20 @@ def tournament(
     """Play every pair of players on both sides, and rate the players."""
     from pixelpong.run.files import require_writable, write_whole
     from pixelpong.tournaments.games import Rules, find_players
-    from pixelpong.tournaments.tournament import play_tournament, summarize
+    from pixelpong.tournaments.tournament import count_games, hold_tournament, summarize
 
-    rules, played = Rules(seed, not sampled, points), []
-    error: PixelpongError | Stopped | None = None
-    entrants = find_players(players)
-    total = games * len(entrants) * (len(entrants) - 1)
+    rules, entrants = Rules(seed, not sampled, points), find_players(players)
+    total = count_games(entrants, games)
+    show = functools.partial(show_count, total=total, noun="games")
     if out:
         require_writable(out)
     with stoppable() as should_stop:
-        try:
-            for game in play_tournament(
-                entrants, games, rules, workers or count_cores(), should_stop
-            ):
-                played.append(game)
-                show_count(len(played), total, "games")
-            if len(played) < total:
-                error = Stopped("some games were not played", None)
-        except PixelpongError as caught:
-            error = caught
-        show_count(total, total, "games")
+        workers = workers or count_cores()
+        played, failure = hold_tournament(entrants, games, rules, workers, should_stop, show)
+        show(total)
+    error: PixelpongError | Stopped | None = failure
+    if error is None and len(played) < total:
+        error = Stopped("some games were not played", None)
     if error and not played:
         raise error
     facts = summarize(entrants, played, games, rules)
