@@ -20,7 +20,7 @@ from records import to_text
 
 from pixelpong.evaluation import ERRORS, FEWEST, STAGES
 from pixelpong.seeding import make_rng
-from pixelpong.session import TEST_EVERY, TEST_MARGIN
+from pixelpong.target import TEST_EVERY, TEST_MARGIN
 
 _TARGET, _TESTS, _SIZE = 18.0, 32, 4.0  # the last one: of the distribution
 

@@ -6,13 +6,18 @@ episodes have ended favours short ones, which in Pong are the lost ones.)
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pixelpong.engines import Engine
+from pixelpong.config import OPTIONS, Config
+from pixelpong.config.protocols import Protocol
+from pixelpong.engines import Engine, make_engine, never
+from pixelpong.errors import ConfigError, list_words
 from pixelpong.items import Episode, Item, Params
 from pixelpong.run.lines import Evaluation
 from pixelpong.seeding import make_rng
@@ -56,6 +61,50 @@ def play_games(
         played += result.episodes
         tell(len(played))
     return played
+
+
+def evaluate_params(
+    config: Config,
+    params: Params,
+    *,
+    seed: int,
+    episodes: int,
+    is_greedy: bool,
+    should_stop: Callable[[], bool] = never,
+    tell: Callable[[int], object] = lambda number: None,
+) -> Evaluation:
+    """Evaluate `params` by the protocol and with the engine of `config`; see `play_games`."""
+    from pixelpong.play.worker import make_worker  # loads the compiler
+
+    make = functools.partial(make_worker, config)
+    with contextlib.closing(make_engine(config, make, should_stop)) as engine:
+        played = play_games(
+            engine, params, seed=seed, episodes=episodes, is_greedy=is_greedy, tell=tell
+        )
+        return describe_games(played, seed)
+
+
+def configure_play(algorithm: str, protocol: Protocol, options: Mapping[str, Any]) -> Config:
+    """The configuration to play an agent's games: by its own protocol, changed by the `options`.
+
+    >>> configure_play("ppo", Config(sticky=0.5).protocol, {"workers": 2}).sticky
+    0.5
+    """
+    accepted = [it.name for it in OPTIONS.values() if it.section in ("environment", "engine")]
+    for name in options:
+        if name in OPTIONS and name not in accepted:
+            advice = f"It takes {list_words(accepted, 'and')}."
+            raise ConfigError(f"evaluate does not take the option {name}. {advice}")
+    defaults: dict[str, Any] = {"algorithm": algorithm}
+    if "environment" not in options:
+        low, high = protocol.frame_skips
+        defaults |= {
+            "environment": protocol.environment,
+            "frame_skip": low if low == high else None,
+            "sticky": protocol.sticky,
+            "max_frames": protocol.max_frames,
+        }
+    return Config().updated({**defaults, **options}, "evaluate")
 
 
 def summarize(returns: Sequence[float], steps: Sequence[int], seed: int) -> Evaluation:

@@ -95,7 +95,7 @@ def training(
         engine = make_engine(config, make, should_stop, combine, when_lost)
         with contextlib.closing(engine):
             try:
-                yield Began(run, progress, session.wall_seconds)
+                yield Began(run, progress, session.read_seconds())
                 while True:
                     if session.should_evaluate():
                         yield Evaluated(progress, session.evaluate(engine))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -31,14 +30,11 @@ from pixelpong.run.checkpoints import Checkpoint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import Evaluation
 from pixelpong.schema import Count, Seconds, convert
-
-# How far the estimate may be below the target for a test to start. The estimate is for sampled
-# play; greedy play is better.
-TEST_MARGIN = 0.1
-TEST_EVERY = 50_000  # number of steps between two tests of the target
+from pixelpong.stopwatch import Stopwatch
+from pixelpong.target import Target
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
 class _Counts:
     """The session's part of a checkpoint's card, next to the learner's progress."""
 
@@ -80,21 +76,22 @@ class Session:
 
     def __init__(self, run: RunDirectory, began: float) -> None:
         """Restore the newest checkpoint, unless the run is new; nothing is written yet."""
-        self._run, self._began = run, began
+        self._run = run
         self.config: Config = run.config
         self.learner = make_learner(run.config)
-        self._counts = _Counts()  # its `wall_seconds` are those before this session
         self._evaluation: Evaluation | None = None  # the evaluation of the newest parameters
         self._recorded_update: int | None = None  # the last update whose lines are all written
         self._saved: _Saved | None = None  # None if the newest checkpoint must be saved again
         run.require_writable()
-        self._is_new = not run.has_begun
+        self._is_new, counts = not run.has_begun, _Counts()
         if not self._is_new:
             checkpoint = run.checkpoints.load_latest(self._check)
             self._restore_learner(checkpoint)
-            self._counts = convert(checkpoint.card, _Counts)
+            counts = convert(checkpoint.card, _Counts)
             has_evaluation = checkpoint.card["score_of"] == "evaluation"
             self._saved = _Saved(checkpoint.update, has_evaluation)
+        self._stopwatch = Stopwatch(began, counts.wall_seconds, counts.evaluation_seconds)
+        self._target = Target(run.config.until_return, counts.next_confirmation)
         self.opponent = keep_opponent(run)
 
     def begin(self) -> None:
@@ -113,13 +110,9 @@ class Session:
             self.save()  # a run without checkpoints has lost them from now on
             self._keep_agent()
 
-    @property
-    def wall_seconds(self) -> float:
-        """Total time of the run, without breaks; if the clock jumps back, no time has passed."""
-        now = time.monotonic()
-        self._counts.wall_seconds += max(0.0, now - self._began)
-        self._began = now
-        return self._counts.wall_seconds
+    def read_seconds(self) -> float:
+        """Total time of the run until now, without breaks."""
+        return self._stopwatch.read()
 
     def record(self, stats: UpdateStats, engine: EngineStats) -> None:
         """Write the lines of this update."""
@@ -138,11 +131,11 @@ class Session:
         )
         names = "rollout_seconds", "learn_seconds", "play_seconds", "steps_per_second"
         timing = {name: getattr(stats, name) for name in names} | vars(engine)
-        total = self.wall_seconds
+        total = self.read_seconds()
         timing |= {
             "busy_share": stats.play_seconds / (engine.workers * stats.rollout_seconds),
             "wall_seconds": total,
-            "training_seconds": total - self._counts.evaluation_seconds,
+            "training_seconds": total - self._stopwatch.evaluations,
         }
         self._run.metrics.append(progress.line() | stats.metrics | {"timing": timing})
         self._keep_agent()
@@ -158,24 +151,16 @@ class Session:
         """Evaluate the newest parameters and record the result."""
         played = self._play_greedily(engine, self.config.evaluate_episodes)
         evaluation = describe_games(played, self.config.seed)
-        return self._write_evaluation(evaluation, self.wall_seconds)
+        return self._write_evaluation(evaluation, self.read_seconds())
 
     @property
     def won(self) -> Evaluation | None:
         """The evaluation by which the newest parameters have passed the test of the target."""
-        evaluation, target = self._evaluation, self.config.until_return
-        if evaluation is None or evaluation.target is None or target is None:
-            return None
-        return evaluation if evaluation.is_won and evaluation.target >= target else None
+        return self._target.find_win(self._evaluation)
 
     def should_test(self, *, is_final: bool) -> bool:
         """Whether to test the target return: if the estimate is near it, and at the end."""
-        target, progress = self.config.until_return, self.learner.progress
-        if target is None or progress.update == 0 or self.won:
-            return False
-        estimate = progress.estimated_return
-        is_promising = estimate is not None and estimate >= target - TEST_MARGIN
-        return is_final or (is_promising and progress.steps >= self._counts.next_confirmation)
+        return not self.won and self._target.should_test(self.learner.progress, is_final=is_final)
 
     def test_target(self, engine: Engine, *, is_final: bool) -> Evaluation:
         """Test whether the target is reached, and record the result; the final test never gives up.
@@ -183,11 +168,11 @@ class Session:
         The time of a win is the time at which the test is passed. New games then measure how well
         the agent plays, because the mean of the games that passed the test is too high.
         """
-        target, progress = self.config.until_return, self.learner.progress
+        target, progress = self._target.value, self.learner.progress
         assert target is not None
         play = functools.partial(self._play_greedily, engine, update=progress.update)
         test = run_target_test(play, target, gives_up=not is_final)
-        seconds, seed = self.wall_seconds, self.config.seed
+        seconds, seed = self.read_seconds(), self.config.seed
         evaluation = describe_games(test.played, seed)
         if test.is_passed:
             new_games = play(episodes=NEW_GAMES, first=len(test.played))
@@ -197,8 +182,7 @@ class Session:
                 test_return=evaluation.mean_return,
                 test_games=len(test.played),
             )
-        # A win is tested again if the process dies before it is recorded.
-        self._counts.next_confirmation = progress.steps + (0 if test.is_passed else TEST_EVERY)
+        self._target = self._target.after_test(progress.steps, is_passed=test.is_passed)
         return self._write_evaluation(dataclasses.replace(evaluation, target=target), seconds)
 
     def should_save(self) -> bool:
@@ -226,7 +210,9 @@ class Session:
             file.sync()
         score, score_of = self._score()
         card = {"update": update, "score": score, "score_of": score_of, "progress": counters}
-        card |= self._agent().card() | vars(self._counts) | {"wall_seconds": self.wall_seconds}
+        seconds = self.read_seconds()
+        counts = _Counts(seconds, self._stopwatch.evaluations, self._target.next_test)
+        card |= self._agent().card() | vars(counts)
         self._run.checkpoints.save(Checkpoint(arrays, card))
         self._saved = _Saved(update, score_of == "evaluation")
 
@@ -249,13 +235,12 @@ class Session:
     def _play_greedily(
         self, engine: Engine, episodes: int, update: int = 0, first: int = 0
     ) -> list[Episode]:
-        """Play greedy episodes and add their time to the counts."""
-        start, seed = self.wall_seconds, self.config.seed
-        play = functools.partial(play_games, engine, self.learner.params, seed=seed, is_greedy=True)
-        try:
-            return play(episodes=episodes, update=update, first=first)
-        finally:
-            self._counts.evaluation_seconds += self.wall_seconds - start
+        """Play greedy episodes; their time counts as an evaluation's."""
+        with self._stopwatch.evaluating():
+            return play_games(
+                engine, self.learner.params, seed=self.config.seed, is_greedy=True,
+                episodes=episodes, update=update, first=first,
+            )  # fmt: skip
 
     def _write_evaluation(self, evaluation: Evaluation, seconds: float) -> Evaluation:
         """Record an evaluation, unless the run already has it from before a restart."""

@@ -8,8 +8,17 @@ from gymnasium.wrappers import TimeLimit
 
 import pixelpong
 from pixelpong.atari.envs.gym import make_theirs
+from pixelpong.config import Config
+from pixelpong.config.protocols import find_protocol
 from pixelpong.engines import Engine
-from pixelpong.evaluation import bootstrap_interval, describe_games, play_games
+from pixelpong.errors import ConfigError, Interrupted
+from pixelpong.evaluation import (
+    bootstrap_interval,
+    configure_play,
+    describe_games,
+    evaluate_params,
+    play_games,
+)
 from pixelpong.learners.reinforce import ReinforceLearner
 from pixelpong.loop import train
 from pixelpong.play.worker import make_worker
@@ -38,6 +47,34 @@ def test_an_evaluation_has_every_return(play):
     assert told == [*range(1, 13)], "how far it is"
     one = play(episodes=1)
     assert (one.std, one.ci95) == (0.0, (one.mean_return, one.mean_return))
+
+
+@pytest.mark.parametrize("engine", ["serial", "threads"])
+def test_parameters_are_evaluated_on_the_engine_of_the_configuration(toy, play, engine):
+    params, told = ReinforceLearner(toy).params, []
+    config = toy.updated({"engine": engine, "workers": 2}, "test")
+    games = {"seed": 3, "episodes": 5}
+    result = evaluate_params(config, params, **games, is_greedy=True, tell=told.append)
+    assert result == play(**games, is_greedy=True) != play(**games)
+    assert told == [1, 2, 3, 4, 5]
+
+
+def test_an_evaluation_of_parameters_can_be_stopped(toy):
+    params = ReinforceLearner(toy).params
+    with pytest.raises(Interrupted):
+        evaluate_params(toy, params, seed=0, episodes=9, is_greedy=True, should_stop=lambda: True)
+
+
+def test_an_agents_games_are_by_its_own_protocol_unless_an_environment_is_named():
+    own = find_protocol("Pong-v0", None, 0.5, 240)
+    assert configure_play("ppo", own, {}).protocol == own
+    config = configure_play("ppo", own, {"max_frames": 99, "workers": 2})
+    assert config.protocol == find_protocol("Pong-v0", None, 0.5, 99)
+    assert (config.algorithm, config.workers) == ("ppo", 2)
+    named = configure_play("ppo", own, {"environment": "ALE/Pong-v5"})
+    assert named.protocol == Config().protocol
+    with pytest.raises(ConfigError, match="evaluate does not take the option hidden. It takes env"):
+        configure_play("ppo", own, {"hidden": 3})
 
 
 def test_a_game_of_an_evaluation_depends_on_seed_and_place_alone(play):

@@ -19,7 +19,8 @@ from pixelpong import loop, resume
 from pixelpong.errors import RunError
 from pixelpong.faces.report import describe_sweep
 from pixelpong.loop import train
-from pixelpong.run.directory import RunDirectory, lock_folder
+from pixelpong.run.directory import RunDirectory
+from pixelpong.run.locks import lock_folder
 from pixelpong.run.record import Record
 from pixelpong.sweeps import jobs
 from pixelpong.sweeps.grid import MAX_NAME, SAVE_EVERY, label_of, make_grid, name_runs, varied

@@ -35,7 +35,12 @@ from pixelpong.tournaments.games import (
     play,
 )
 from pixelpong.tournaments.scripts import SCRIPTS, Script, find_ball
-from pixelpong.tournaments.tournament import play_tournament, summarize
+from pixelpong.tournaments.tournament import (
+    count_games,
+    hold_tournament,
+    play_tournament,
+    summarize,
+)
 
 SHORT = Rules(points=2, frames=1500)
 SLOW = Player("slow", functools.partial(Script, delay=20), "1" * 64)  # loses to everybody
@@ -230,6 +235,27 @@ def test_a_process_that_dies_is_one_line():
     players = [find_player("perfect"), Player("deadly", Deadly(), "0" * 64)]
     with pytest.raises(WorkerError, match=r"games died. Check the free memory"):
         list(play_tournament(players, 1, SHORT, 2, never))
+
+
+@pytest.mark.parametrize("num_played", [0, 3])
+def test_a_tournament_that_an_error_ends_keeps_what_was_played(monkeypatch, num_played):
+    def play_some(*args):
+        yield from range(num_played)
+        raise WorkerError("it died")
+
+    monkeypatch.setattr(tournaments_module, "play_tournament", play_some)
+    told = []
+    outcome = hold_tournament([], 1, SHORT, 1, never, told.append)
+    assert outcome.played == [*range(num_played)]
+    assert str(outcome.error) == "it died"
+    assert told == [*range(1, num_played + 1)], "the number of games so far"
+
+
+def test_a_tournament_that_is_stopped_has_no_error_and_fewer_games():
+    players, told = find_players(["perfect", "predictor", "person"]), []
+    outcome = hold_tournament(players, 2, SHORT, 1, lambda: len(told) == 2, told.append)
+    assert (len(outcome.played), outcome.error, told) == (2, None, [1, 2])
+    assert count_games(players, 2) == 12
 
 
 # --- the command ------------------------------------------------------------------------------

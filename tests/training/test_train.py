@@ -16,7 +16,7 @@ import pytest
 from promises import promise
 from toys import TOY, same_training, stop_after, with_updates
 
-from pixelpong import evaluation, learners
+from pixelpong import evaluation, learners, stopwatch, target
 from pixelpong import session as session_module
 from pixelpong.config import Config
 from pixelpong.engines import Engine, EngineStats
@@ -182,7 +182,7 @@ def make_fast(make_run, monkeypatch):
     monkeypatch.setattr(evaluation, "FEWEST", 3)
     monkeypatch.setattr(session_module, "NEW_GAMES", 5)
     monkeypatch.setattr(
-        session_module, "TEST_EVERY", 2 * TOY["fast"]["num_envs"] * TOY["fast"]["num_steps"]
+        target, "TEST_EVERY", 2 * TOY["fast"]["num_envs"] * TOY["fast"]["num_steps"]
     )
     return functools.partial(make_run, preset="fast")
 
@@ -253,7 +253,7 @@ def test_a_test_is_passed_by_what_is_surely_above_the_target_and_by_nothing_else
 @pytest.mark.slow
 def test_the_time_to_win_leaves_the_evaluations_out(make_fast, monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr(session_module.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(stopwatch.time, "monotonic", lambda: clock[0])
     play_games = session_module.play_games
 
     def slow(*args, **kwargs):
@@ -353,7 +353,7 @@ def test_a_clock_that_jumps_back_counts_for_nothing(make_run, monkeypatch):
         clock[0] += next(jumps)
         return clock[0]
 
-    monkeypatch.setattr(session_module.time, "monotonic", jump)
+    monkeypatch.setattr(stopwatch.time, "monotonic", jump)
     train(run)
     monkeypatch.undo()
     times = [line["timing"] for line in run.metrics.read()]

@@ -3,7 +3,7 @@
 Each training option is a field of `Config`, from which the command line and the TOML format are
 generated: ``batch_size`` here is ``--batch-size`` as a flag and ``batch_size = 10`` in a file. The
 types contain the bounds, as in `pixelpong.schema`. Presets and files are in `config.presets`; the
-options of single commands are in `faces.api`. `config.options` repeats the types for editors.
+options of single commands are in `faces.api`. `config.options`, for editors, is made from this.
 """
 
 from __future__ import annotations

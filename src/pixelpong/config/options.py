@@ -1,4 +1,8 @@
-"""The training options as types, for editors and type checkers; `Config` says what they do."""
+"""The training options as types, for editors and type checkers; generated from `Config`.
+
+Do not edit it. `Config` is where options are defined; a test writes this module from it and
+compares. CONTRIBUTING has the command, under "Recorded results".
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ latest``, and ``to_dict()`` returns what the command prints with ``--json``. Ctr
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import json
@@ -16,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pixelpong.config import OPTIONS, Config, require_used
-from pixelpong.config.presets import load_preset, read_toml
-from pixelpong.errors import ConfigError, PixelpongError, list_words, number_of, warn
+from pixelpong.config.presets import load_preset
+from pixelpong.errors import ConfigError, PixelpongError, number_of, warn
 from pixelpong.faces.arguments import AGENT, CHECKPOINT, SAMPLED, SEED, Argument, Help, command
 from pixelpong.faces.looking import dashboard, export, play, plot, record, runs, version, watch
 from pixelpong.faces.report import Result, describe_sweep, describe_tournament, show_count, tell
@@ -66,10 +65,8 @@ def evaluate(
     >>> evaluation.returns
     (21.0,)
     """
-    from pixelpong import evaluation
-    from pixelpong.engines import make_engine
+    from pixelpong.evaluation import configure_play, evaluate_params
     from pixelpong.faces.policy import Policy
-    from pixelpong.play.worker import make_worker
 
     if isinstance(agent, Policy) and checkpoint != "best":
         advice = "load it from that checkpoint, or evaluate its run"
@@ -78,19 +75,18 @@ def evaluate(
     if in_gymnasium and options:
         given = ", ".join(options)
         raise ConfigError(f"evaluate: Gymnasium's game takes no options. Leave out {given}.")
-    config = Config() if in_gymnasium else _configure(policy, options)
+    config = Config()
+    if not in_gymnasium:
+        config = configure_play(policy.algorithm, policy.protocol, options)
     show = functools.partial(show_count, total=episodes, noun="episodes")
     with stoppable() as should_stop:
         if in_gymnasium:
             result = policy.evaluate_in_gymnasium(seed, episodes, sampled, should_stop, show)
         else:
-            make = functools.partial(make_worker, config)
-            with contextlib.closing(make_engine(config, make, should_stop)) as engine:
-                played = evaluation.play_games(
-                    engine, policy.params, seed=seed, episodes=episodes,
-                    is_greedy=not sampled, tell=show,
-                )  # fmt: skip
-                result = evaluation.describe_games(played, seed)
+            result = evaluate_params(
+                config, policy.params, seed=seed, episodes=episodes,
+                is_greedy=not sampled, should_stop=should_stop, tell=show,
+            )  # fmt: skip
     about = config.protocol.to_dict() | {
         "agent": policy.name,
         "update": policy.about.get("update"),
@@ -100,25 +96,6 @@ def evaluate(
         "episodes": episodes,
     }
     return dataclasses.replace(result, protocol=str(config.protocol), about=about)
-
-
-def _configure(policy: Policy, options: dict[str, Any]) -> Config:
-    """The configuration for an agent's workers: its own protocol, changed by the `options`."""
-    accepted = [it.name for it in OPTIONS.values() if it.section in ("environment", "engine")]
-    for name in options:
-        if name in OPTIONS and name not in accepted:
-            advice = f"It takes {list_words(accepted, 'and')}."
-            raise ConfigError(f"evaluate does not take the option {name}. {advice}")
-    defaults: dict[str, Any] = {"algorithm": policy.algorithm}
-    if "environment" not in options:
-        protocol, (low, high) = policy.protocol, policy.protocol.frame_skips
-        defaults |= {
-            "environment": protocol.environment,
-            "frame_skip": low if low == high else None,
-            "sticky": protocol.sticky,
-            "max_frames": protocol.max_frames,
-        }
-    return Config().updated(defaults | options, "evaluate")
 
 
 @command
@@ -142,26 +119,20 @@ def tournament(
     """Play every pair of players on both sides, and rate the players."""
     from pixelpong.run.files import require_writable, write_whole
     from pixelpong.tournaments.games import Rules, find_players
-    from pixelpong.tournaments.tournament import play_tournament, summarize
+    from pixelpong.tournaments.tournament import count_games, hold_tournament, summarize
 
-    rules, played = Rules(seed, not sampled, points), []
-    error: PixelpongError | Stopped | None = None
-    entrants = find_players(players)
-    total = games * len(entrants) * (len(entrants) - 1)
+    rules, entrants = Rules(seed, not sampled, points), find_players(players)
+    total = count_games(entrants, games)
+    show = functools.partial(show_count, total=total, noun="games")
     if out:
         require_writable(out)
     with stoppable() as should_stop:
-        try:
-            for game in play_tournament(
-                entrants, games, rules, workers or count_cores(), should_stop
-            ):
-                played.append(game)
-                show_count(len(played), total, "games")
-            if len(played) < total:
-                error = Stopped("some games were not played", None)
-        except PixelpongError as caught:
-            error = caught
-        show_count(total, total, "games")
+        workers = workers or count_cores()
+        played, failure = hold_tournament(entrants, games, rules, workers, should_stop, show)
+        show(total)
+    error: PixelpongError | Stopped | None = failure
+    if error is None and len(played) < total:
+        error = Stopped("some games were not played", None)
     if error and not played:
         raise error
     facts = summarize(entrants, played, games, rules)
@@ -203,64 +174,22 @@ def sweep(
 
     The other options are training options, for every run.
     """
-    from pixelpong.run.directory import lock_folder
-    from pixelpong.sweeps.jobs import open_trainer, run_jobs
-    from pixelpong.sweeps.sweep import create_sweep, find_left, read_sweep, restore_lost, sum_up
+    from pixelpong.sweeps.jobs import open_trainer
+    from pixelpong.sweeps.sweep import create_sweep
+    from pixelpong.sweeps.training import find_started, plan_sweep, train_sweep
 
-    path = _find_sweep(grid, has_options=bool(options or seeds is not None or out))
-    configs = [] if path else _plan_sweep(grid, seeds, options)
+    path = find_started(grid, has_options=bool(options or seeds is not None or out))
+    configs = [] if path else plan_sweep(grid, seeds, options)
     place = open_trainer(resume, engine, ray_address, threads_each)
     with stoppable() as should_stop, place as trainer:
         path = path or create_sweep(out, configs)
-        with lock_folder(path):
-            restore_lost(path)
-            left, total = find_left(path), len(read_sweep(path))
-            tell(f"{path}: {number_of(total, 'run')}, {len(left)} to train")
-            number = total - len(left)
-            for run, event in run_jobs(left, trainer, should_stop):
-                if event is None:
-                    number += 1
-                    tell(f"{run.name} ({number} of {total}): training")
-                else:
-                    tell(f"{run.name}: {event}")
-            facts, left = sum_up(path), find_left(path)
-            facts["resume"] = f"pixelpong sweep {shlex.quote(str(path))}"
-            _draw_sweep(path)
-        result = Result(facts, describe_sweep(facts), exit_code=1 if left else 0)
-        if should_stop() and left:
+        facts = train_sweep(path, trainer, should_stop, tell, _draw_sweep)
+        facts["resume"] = f"pixelpong sweep {shlex.quote(str(path))}"
+        has_left = not all(run["is_done"] for run in facts["runs"])
+        result = Result(facts, describe_sweep(facts), exit_code=1 if has_left else 0)
+        if should_stop() and has_left:
             raise Stopped(f"continue with {facts['resume']}", result)
     return result
-
-
-def _find_sweep(grid: str | Path | None, *, has_options: bool) -> Path | None:
-    """The sweep to continue; None if `grid` is a file of options or None."""
-    from pixelpong.sweeps.sweep import find_sweep, read_sweep
-
-    if grid is None or Path(grid).is_file():
-        return None
-    path = find_sweep(grid)
-    if has_options:
-        raise ConfigError(f"{path} is a sweep and keeps its options; leave the others out.")
-    read_sweep(path)  # raises an error if it has no runs
-    return path
-
-
-def _plan_sweep(
-    grid: str | Path | None, seeds: int | str | None, options: dict[str, Any]
-) -> list[Config]:
-    """The configurations of the runs of a new sweep."""
-    from pixelpong.agent.choice import settle_opponent
-    from pixelpong.sweeps.grid import make_grid
-
-    if grid is None and seeds is None:
-        what = "A sweep needs seeds, such as 0-4, or a file with a grid"
-        raise ConfigError(f"{what}.", options=["seeds"])
-    content = read_toml(Path(grid)) if grid else {}
-    if seeds is not None:
-        content = {**content, "seed": [], "seeds": str(seeds)}
-    configs = make_grid(content, options, str(grid or "sweep"))
-    settled = {name: settle_opponent(name) for name in {it.opponent for it in configs}}
-    return [dataclasses.replace(it, opponent=settled[it.opponent]) for it in configs]
 
 
 def _draw_sweep(path: Path) -> None:

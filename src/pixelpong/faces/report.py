@@ -213,7 +213,7 @@ def _describe_end(facts: Facts, outcome: Ended) -> str:
     )
 
 
-def local_options(config: Config) -> dict[str, Any]:
+def _local_options(config: Config) -> dict[str, Any]:
     """The options for a resume to play where this run was played; none without Ray."""
     if config.engine != "ray":
         return {}
@@ -228,9 +228,19 @@ def resume_command(path: Path, config: Config) -> str:
     "pixelpong resume 'my run' --engine ray --ray-address auto"
     """
     words = ["pixelpong", "resume", str(path)]
-    for name, value in local_options(config).items():
+    for name, value in _local_options(config).items():
         words += [OPTIONS[name].flag, str(value)]
     return shlex.join(words)
+
+
+def resume_call(path: Path, config: Config) -> str:
+    """The same in Python.
+
+    >>> resume_call(Path("my run"), Config(engine="ray", ray_address="auto"))
+    "pixelpong.resume('my run', engine='ray', ray_address='auto')"
+    """
+    options = (f"{name}={value!r}" for name, value in _local_options(config).items())
+    return f"pixelpong.resume({', '.join([repr(str(path)), *options])})"
 
 
 # --- runs -------------------------------------------------------------------------------------

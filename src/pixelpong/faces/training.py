@@ -34,7 +34,7 @@ from pixelpong.engines import started
 from pixelpong.errors import ConfigError, Interrupted, list_words
 from pixelpong.faces import interrupts
 from pixelpong.faces.arguments import EVERY, QUIET, Argument, Help, checked, command
-from pixelpong.faces.report import local_options
+from pixelpong.faces.report import resume_call
 from pixelpong.schema import Seconds
 
 if TYPE_CHECKING:
@@ -211,9 +211,7 @@ def _report(directory: RunDirectory, outcome: Ended, *, quiet: bool) -> Run:
 
     trained = Run(directory.path, outcome, is_brief=quiet)
     if outcome.reason == "interrupted":
-        options = local_options(directory.config)
-        arguments = [repr(str(directory.path)), *(f"{k}={v!r}" for k, v in options.items())]
-        advice = f"continue with pixelpong.resume({', '.join(arguments)})"
+        advice = f"continue with {resume_call(directory.path, directory.config)}"
         raise Stopped(f"update {outcome.progress.update} is saved; {advice}", trained)
     return trained
 

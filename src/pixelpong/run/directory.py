@@ -40,9 +40,8 @@ from pixelpong.run.files import (
 from pixelpong.run.folders import CONFIG_FILE, make_folder
 from pixelpong.run.folders import RUNS_FOLDER as RUNS_FOLDER
 from pixelpong.run.lines import LineFile
-from pixelpong.run.locks import LOCK_FILE, Lock
+from pixelpong.run.locks import LOCK_FILE, Lock, lock_folder
 from pixelpong.run.locks import is_live as is_live
-from pixelpong.run.locks import lock_folder as lock_folder
 from pixelpong.run.numbered import History, Mark, NumberedFiles, make_mark
 from pixelpong.schema import Count, convert, decode, encode
 

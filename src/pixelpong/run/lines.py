@@ -22,9 +22,9 @@ FILE_LIMIT = 1 << 32  # size limit of a file in bytes, about six million updates
 LINE_LIMIT = 1 << 24  # size limit of a line in bytes, an evaluation of two million games
 BLOCK_SIZE = 1 << 16  # bytes per read
 _KEPT_BYTES = 1 << 12  # bytes at the end of the last line, kept to recognise the file
-# Fewest games for which an interval is reported, in text and as JSON. Sweeps report the interval of
-# a median from fewer runs, because a run costs more than a game.
-MIN_GAMES = 10
+# Fewest games for which the interval of their mean is reported, in text and as JSON, and fewest
+# runs for that of their median. Fewer runs suffice, because a run costs more than a game.
+MIN_GAMES, MIN_RUNS = 10, 4
 TOO_FEW = "too few games for an interval"
 
 
@@ -68,6 +68,11 @@ class Evaluation:
     def total_seconds(self) -> float | None:
         """Total time of the run so far, including evaluations."""
         return self.timing.get("wall_seconds")
+
+    def has_confirmed(self, target: float | None) -> bool:
+        """Whether it has confirmed a target return as high as this one; False without a target."""
+        won = self.target if self.is_won else None
+        return won is not None and target is not None and won >= target
 
     @property
     def mean_in_words(self) -> str:

@@ -94,7 +94,7 @@ class Record:
         times = [last.get("wall_seconds"), *(it.total_seconds for it in self.evaluations)]
         self.total_seconds = max((time for time in times if time is not None), default=None)
         target = self.run.config.until_return if self.run else None
-        reached = [it for it in self.evaluations if _has_reached(it, target)]
+        reached = [it for it in self.evaluations if it.has_confirmed(target)]
         # The newest evaluation that confirmed the target, or else the newest.
         self.greedy = next(reversed(reached or self.evaluations), None)
 
@@ -192,7 +192,7 @@ class Record:
         return self._find_win(target) is not None
 
     def _find_win(self, target: float | None) -> Evaluation | None:
-        return next((it for it in self.evaluations if _has_reached(it, target)), None)
+        return next((it for it in self.evaluations if it.has_confirmed(target)), None)
 
     @property
     def is_done(self) -> bool:
@@ -262,12 +262,6 @@ class Record:
             "target": config.until_return if config else None,
             "greedy": greedy.in_short() if greedy else None,
         }
-
-
-def _has_reached(evaluation: Evaluation, target: float | None) -> bool:
-    """Whether an evaluation has confirmed a target return as high as this one."""
-    won = evaluation.target if evaluation.is_won else None
-    return won is not None and target is not None and won >= target
 
 
 def records(folder: Path) -> list[Record]:

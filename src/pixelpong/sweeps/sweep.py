@@ -34,6 +34,7 @@ from pixelpong.run.arrays import read_card
 from pixelpong.run.directory import fill_run, restore
 from pixelpong.run.files import sync_folder, write_new, write_whole
 from pixelpong.run.folders import PLAN_FILE, RUNS_FOLDER, SWEEP_FILE, make_folder
+from pixelpong.run.lines import MIN_RUNS
 from pixelpong.run.names import is_run, list_runs
 from pixelpong.run.record import Record, is_sweep
 from pixelpong.schema import decode
@@ -41,7 +42,6 @@ from pixelpong.seeding import make_rng
 from pixelpong.sweeps.grid import label_of, name_runs, varied
 from pixelpong.sweeps.plan import read_plan, write_plan
 
-FEWEST = 4  # fewest runs for a 95 % interval of their median; see also `lines.MIN_GAMES`
 _COLUMNS = ("state", "problem", "is_done", "is_won", "steps")
 
 
@@ -136,7 +136,7 @@ class Setting:
 
         ``steps`` and ``seconds`` to the win (for runs that won) and ``final_return`` (for runs that
         are done) are ``{"median": …, "ci95": [low, high]}``, or None if there is no such run. With
-        fewer than `FEWEST` runs, the interval is None.
+        fewer than `MIN_RUNS` runs, the interval is None.
         """
         done = [record for record in self.records if record.is_done]
         return {
@@ -225,4 +225,4 @@ def _describe(values: Sequence[float | None]) -> dict[str, Any] | None:
     if not known:
         return None
     interval = bootstrap_interval(known, make_rng(0, "bootstrap"), np.median)
-    return {"median": float(np.median(known)), "ci95": interval if len(known) >= FEWEST else None}
+    return {"median": float(np.median(known)), "ci95": interval if len(known) >= MIN_RUNS else None}

@@ -11,15 +11,45 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pixelpong.errors import WorkerError
+from pixelpong.errors import PixelpongError, WorkerError
 from pixelpong.machine import collect_versions, describe_machine
 from pixelpong.processes import Processes
 from pixelpong.tournaments.games import Played, Player, Rules, play
 from pixelpong.tournaments.ratings import rate
+
+
+class Outcome(NamedTuple):
+    """The end of a tournament, which may come before all games are played."""
+
+    played: list[Played]
+    error: PixelpongError | None  # the error that ended it, if one did
+
+
+def hold_tournament(
+    players: Sequence[Player],
+    rounds: int,
+    rules: Rules,
+    workers: int,
+    should_stop: Callable[[], bool],
+    tell: Callable[[int], object],
+) -> Outcome:
+    """Play a tournament; a stop or an error ends it, and the games played until then are kept.
+
+    `tell` is called after each game with the number of finished ones.
+    """
+    played: list[Played] = []
+    error: PixelpongError | None = None
+    try:
+        for game in play_tournament(players, rounds, rules, workers, should_stop):
+            played.append(game)
+            tell(len(played))
+    except PixelpongError as caught:
+        error = caught
+    return Outcome(played, error)
 
 
 def play_tournament(
@@ -56,6 +86,11 @@ def play_tournament(
             pool.shutdown(cancel_futures=True)
 
 
+def count_games(players: Sequence[Player], rounds: int) -> int:
+    """The number of games of a whole tournament."""
+    return rounds * len(players) * (len(players) - 1)
+
+
 def summarize(
     players: Sequence[Player], played: Sequence[Played], rounds: int, rules: Rules
 ) -> dict[str, Any]:
@@ -74,7 +109,7 @@ def summarize(
         "rules": dataclasses.asdict(rules),
         "rounds": rounds,
         "games_played": len(played),
-        "games_planned": rounds * len(players) * (len(players) - 1),
+        "games_planned": count_games(players, rounds),
         "players": [
             {
                 "name": players[i].name,
