@@ -46,7 +46,8 @@ SINGLE_CALLS = (
 TWO_CALLS = ("step", "reset", "render", "state")
 SB3_CALLS = ("step_wait", "reset", "get_images", "get_attr")
 # Calls that play nothing and change nothing that a later call shows.
-IDLE = {"close", "close_extras", "xla", "step_async", "set_attr", "env_method", "env_is_wrapped"}
+IDLE = {
+    "vector_env",  # a class"close", "close_extras", "xla", "step_async", "set_attr", "env_method", "env_is_wrapped"}
 
 
 def flat(it):
