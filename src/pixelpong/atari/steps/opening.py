@@ -57,11 +57,12 @@ def use_coins(rules, chance, count):  # type: ignore[no-untyped-def]
 
 
 @kernel_part
-def start_episode(games, i, seed, part):  # type: ignore[no-untyped-def]
-    """Start an episode of a game: the first one of `seed`, or the next one if it is −1."""
-    console, game, chance = part.console, games.rows[i], games.chances[i]
+def start_episode(console, starts, row, game, chance, state, seed):  # type: ignore[no-untyped-def]
+    """Start an episode of a game: the first one of `seed`, or the next one if it is −1.
+
+    `row` is room for random numbers.
+    """
     rules, now, machine = console.rules[0], console.now[0], console.machines[0]
-    state = games.states[i]
     if seed >= 0:
         game.seed, game.episode, game.total_frames = seed, 0, rules.loading_frames
         seed_twister(chance.opening, seed)
@@ -69,12 +70,12 @@ def start_episode(games, i, seed, part):  # type: ignore[no-untyped-def]
         seed_twister(chance.console, SEED)
         chance.console.used += rules.loading_draws
         use_coins(rules, chance, rules.coin_frames)
-        for k in range(len(part.starts.memory)):
-            state[_RAM + k] = part.starts.memory[k]
+        for k in range(len(starts.memory)):
+            state[_RAM + k] = starts.memory[k]
     else:
         game.episode += 1
     clear(console, game)
-    _start(console, part.starts, game, chance, state)
+    _start(console, starts, game, chance, state)
     fires = rules.first_action != 0
     count, played = max(use_below(chance.opening, max(rules.max_noops, 1)), fires), 0
     while played < count and not game.fault:
@@ -83,10 +84,10 @@ def start_episode(games, i, seed, part):  # type: ignore[no-untyped-def]
         now.moves[1] = rules.idle
         wanted = 1 if is_fire else min(count - played, MOST_AT_ONCE)
         if rules.tosses_coins:
-            toss_coins(chance.coins, wanted, part.row)
+            toss_coins(chance.coins, wanted, row)
         else:
-            part.row[:] = 1.0  # nothing sticks
-        hold(rules, game, now.moves, part.row, wanted, console.actions)
+            row[:] = 1.0  # nothing sticks
+        hold(rules, game, now.moves, row, wanted, console.actions)
         draws = rules.draws if played + wanted == count else np.int64(DRAW_NOTHING)
         done = emulate(
             rules, game, now, console.addresses[0], console.actions_address, wanted, draws
@@ -95,7 +96,7 @@ def start_episode(games, i, seed, part):  # type: ignore[no-untyped-def]
         played += done
         if game.is_over:  # then another game starts
             save(machine, state, rules.state_size)
-            _start(console, part.starts, game, chance, state)
+            _start(console, starts, game, chance, state)
     chance.lives = now.lives[1]
     game.reward = game.points[0] = game.points[1] = 0
     game.is_cut = game.num_frames >= rules.max_frames  # the first step reports it

@@ -199,32 +199,35 @@ def _show_nothing(game, i, view, out):  # type: ignore[no-untyped-def]
 
 
 @kernel_part
-def _keep_frame(picture, frame):  # type: ignore[no-untyped-def]
-    """Store the newest frame of a game."""
-    for y in range(len(picture)):
-        copy(picture[y], frame[y])
+def _play_one(console, row, game, chance, state, moves, uniforms):  # type: ignore[no-untyped-def]
+    """Play one step of a game and return what `play_step` returns.
 
-
-@kernel_part
-def _play_one(games, orders, part, i):  # type: ignore[no-untyped-def]
-    """Play one step of a game and return what `play_step` returns."""
-    console, game, chance = part.console, games.rows[i], games.chances[i]
-    rules, now, uniforms = console.rules[0], console.now[0], orders.uniforms
+    `moves` [2] and `uniforms` [·, width] are the game's; `row` is room for random numbers.
+    """
+    rules, now, machine = console.rules[0], console.now[0], console.machines[0]
     for side in range(rules.num_sides):
-        now.moves[side] = orders.moves[i, side]
-    state, machine = games.states[i], console.machines[0]
+        now.moves[side] = moves[side]
     for k in range(rules.state_size):
         machine[k] = state[k]
     now.lives[0] = chance.lives
-    now.turns[0], now.turns[1] = chance.turn, orders.moves[i, 1]
-    row, played = uniforms[i, game.steps % uniforms.shape[1]], game.num_frames
+    now.turns[0], now.turns[1] = chance.turn, moves[1]
+    played = game.num_frames
     if rules.tosses_coins:
-        toss_coins(chance.coins, rules.most_frames, part.row)
-        row = part.row
-    num_pictures, which = play_step(console, game, row)
+        toss_coins(chance.coins, rules.most_frames, row)
+        num_pictures, which = play_step(console, game, row)
+    else:
+        num_pictures, which = play_step(console, game, uniforms[game.steps % len(uniforms)])
     use_coins(rules, chance, rules.most_frames if rules.wastes_coins else game.num_frames - played)
     chance.lives, chance.turn = now.lives[1], now.turns[0]
+    save(console.machines[which], state, rules.state_size)
     return num_pictures, which
+
+
+@kernel_part
+def _copy_rows(source, target):  # type: ignore[no-untyped-def]
+    """Copy all of an array [M, N]."""
+    for k in range(len(source)):
+        copy(source[k], target[k])
 
 
 def make_step(see: Any, show: Any) -> Any:
@@ -251,59 +254,67 @@ def make_step(see: Any, show: Any) -> Any:
         """
         if done[part.number]:
             return
-        console, view, out = part.console, part.observed, results.observations
-        rules, memories, frames = console.rules[0], games.memories, games.frames
+        # Each call with fewer and smaller arguments compiles sooner.
+        console, starts, row, view = part.console, part.starts, part.row, part.observed
+        rules, now, pictures = console.rules[0], console.now[0], part.pictures
+        out, numbers, ends = results.observations, results.numbers, results.ends
+        memories, frames = games.memories, games.frames
         for i in part.which:
+            game, chance, state = games.rows[i], games.chances[i], games.states[i]
+            move, seed = orders.moves[i, 0], orders.seeds[i]
+            # 1. Clear the results of the step before.
             for line in (REWARD, EPISODE_STEPS, EPISODE_RETURN, FAULT):
-                results.numbers[line, i] = 0
+                numbers[line, i] = 0
             for line in range(3):
-                results.ends[line, i] = False
-            if orders.moves[i, 0] == SKIP:
-                continue
-            game, chance = games.rows[i], games.chances[i]
-            if orders.moves[i, 0] == LEAVE:
-                show(game, i, view, out)
-            else:
-                is_lost, before = False, np.int64(-1)
-                if orders.moves[i, 0] == RESET or (part.autoresets == NEXT_STEP and not game.is_on):
-                    start_episode(games, i, orders.seeds[i], part)
-                    memories[i : i + 1] = 0
-                    see(game, i, 2, 0, view)
-                    which = 0
-                else:
+                ends[line, i] = False
+            if move >= 0 and part.autoresets == NEXT_STEP and not game.is_on:
+                move = RESET
+            is_first = True
+            while move != SKIP:
+                # 2. Play a step, or begin an episode.
+                before, num_pictures, which, is_lost = np.int64(-1), 2, 0, False
+                if move >= 0:
                     before = game.total_frames
-                    num_pictures, which = _play_one(games, orders, part, i)
-                    is_lost = 0 < console.now[0].lives[1] < console.now[0].lives[0]
-                    see(game, i, num_pictures, which, view)
-                    save(console.machines[which], games.states[i], rules.state_size)
+                    num_pictures, which = _play_one(
+                        console, row, game, chance, state, orders.moves[i], orders.uniforms[i]
+                    )
+                    is_lost = 0 < now.lives[1] < now.lives[0]
                     if len(memories):
                         copy(orders.remembered[i], memories[i])
-                if len(frames) and game.total_frames > before:  # a start can be beyond the limit
-                    _keep_frame(part.pictures[which], frames[i])
-                show(game, i, view, out)
-                is_told = is_lost and rules.ends_at_lost_life | rules.tells_lost_life
-                reward = game.reward
-                results.numbers[REWARD, i] = (
-                    min(max(reward, -1), 1) if rules.clips_rewards else reward
-                )
-                results.ends[IS_OVER, i] = game.is_over or is_told
-                # A start may be beyond the limit, but only a step reports it.
-                results.ends[IS_CUT, i] = game.is_cut and game.steps > 0 and not is_told
-                results.ends[IS_LOST, i] = is_lost
-                results.numbers[EPISODE_STEPS, i] = game.steps
-                results.numbers[EPISODE_RETURN, i] = game.points[0] - game.points[1]
-                if part.autoresets == SAME_STEP and not game.is_on and not game.fault:
-                    show(game, i, view, results.final_observations)
-                    start_episode(games, i, -1, part)
+                elif move == RESET:
+                    start_episode(console, starts, row, game, chance, state, seed)
                     memories[i : i + 1] = 0
-                    see(game, i, 2, 0, view)
-                    if len(frames):
-                        _keep_frame(part.pictures[0], frames[i])
-                    show(game, i, view, out)
-                results.numbers[FAULT, i] = game.fault
-            results.numbers[LIVES, i] = chance.lives
-            results.numbers[TOTAL_FRAMES, i] = game.total_frames
-            results.numbers[EPISODE_FRAMES, i] = game.episode_frames
+                # 3. Look at it.
+                if move != LEAVE:
+                    see(game, i, num_pictures, which, view)
+                    if (
+                        len(frames) and game.total_frames > before
+                    ):  # a start can be beyond the limit
+                        _copy_rows(pictures[which], frames[i])
+                show(game, i, view, out)
+                # 4. Write the results of what was ordered.
+                if is_first and move != LEAVE:
+                    is_told = is_lost and rules.ends_at_lost_life | rules.tells_lost_life
+                    reward = game.reward
+                    numbers[REWARD, i] = min(max(reward, -1), 1) if rules.clips_rewards else reward
+                    ends[IS_OVER, i] = game.is_over or is_told
+                    # A start may be beyond the limit, but only a step reports it.
+                    ends[IS_CUT, i] = game.is_cut and game.steps > 0 and not is_told
+                    ends[IS_LOST, i] = is_lost
+                    numbers[EPISODE_STEPS, i] = game.steps
+                    numbers[EPISODE_RETURN, i] = game.points[0] - game.points[1]
+                # 5. Begin the next episode in the same step.
+                has_ended = not game.is_on and not game.fault and move != LEAVE
+                move = np.int64(SKIP)
+                if part.autoresets == SAME_STEP and has_ended:
+                    _copy_rows(out[i], results.final_observations[i])
+                    move, seed, is_first = np.int64(RESET), np.int64(-1), False
+            if orders.moves[i, 0] != SKIP and orders.moves[i, 0] != LEAVE:
+                numbers[FAULT, i] = game.fault
+            if orders.moves[i, 0] != SKIP:
+                numbers[LIVES, i] = chance.lives
+                numbers[TOTAL_FRAMES, i] = game.total_frames
+                numbers[EPISODE_FRAMES, i] = game.episode_frames
         done[part.number] = True
 
     return step
