@@ -23,7 +23,7 @@ from pixelpong.errors import ConfigError
 from pixelpong.pong.native import rules_of
 
 NUM_ACTIONS = 6
-EMPTY = np.zeros((0, 0, 0), np.uint8)  # the observations
+EMPTY = np.zeros((1, 0, 0), np.uint8)  # the observations
 
 
 class Emulator:

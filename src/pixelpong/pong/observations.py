@@ -35,7 +35,7 @@ def _see_field(game, i, num_pictures, which, view):  # type: ignore[no-untyped-d
 def _show_field(game, i, view, out):  # type: ignore[no-untyped-def]
     """Write a 1 for each pixel that is on, [80, 80]."""
     fields = view.fields[i]
-    _write_signs(fields[game.newest], fields[:0], out[i])
+    _write_signs(fields[game.newest], fields[:0], out)
 
 
 @kernel_part
@@ -43,7 +43,7 @@ def _show_pixels(game, i, view, out):  # type: ignore[no-untyped-def]
     """Write the difference of two fields, [80, 80]; zeros at the first step of an episode."""
     fields, newest = view.fields[i], game.newest
     before = 1 - newest if game.steps > 0 else newest
-    _write_signs(fields[newest], fields[before : before + 1], out[i])
+    _write_signs(fields[newest], fields[before : before + 1], out)
 
 
 @kernel_part

@@ -32,8 +32,11 @@ def read_seed(seed: Any) -> int:
     return number
 
 
-def read_seeds(seed: Any, count: int) -> list[int]:
-    """The seeds of `count` games: consecutive from one number, or one number for each game."""
+def read_seeds(seed: Any, count: int, *, is_split: bool = False) -> list[int]:
+    """The seeds of `count` games: consecutive from one number, or one number for each game.
+
+    If they are split, the games get what ale-py's single environments make of these seeds.
+    """
     if read_array("seed", seed, EnvValueError).ndim:
         seeds = [read_seed(each) for each in seed]
     else:
@@ -42,7 +45,8 @@ def read_seeds(seed: Any, count: int) -> list[int]:
     if len(seeds) != count:
         what = f"{count} games need {count} seeds, not {len(seeds)}"
         raise EnvValueError(f"{what}: seed must have one entry per sub-environment to reset.")
-    return [_shorten(each) for each in seeds]
+    shortened = map(_shorten, seeds)
+    return [split_seed(each)[1] for each in shortened] if is_split else list(shortened)
 
 
 def _shorten(seed: int) -> int:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
@@ -21,67 +19,46 @@ from pixelpong.atari.machine.cartridges import cartridge, facts, not_scored
 from pixelpong.atari.machine.record import MOST_ROWS, WIDTH
 from pixelpong.atari.sides import BUILTIN
 from pixelpong.errors import ConfigError, list_words, must_be
-from pixelpong.schema import Count, FrameLimit, FrameSkip, Meta, Number, Setting, Share
+from pixelpong.schema import Meta, Setting
 
 Threads = Annotated[int, Meta(ge=0, le=4096)] | None  # 0, like None: one for each core
 Autoreset = Literal["NextStep", "SameStep", "Disabled"]  # the values of `AutoresetMode`
 CoinsName = Literal["ale", "ale_env", "pixelpong"]
+Affinity = Annotated[int, Meta(ge=-1)]
 Noops = Annotated[int, Meta(ge=0, le=10_000)]
 Height = Annotated[int, Meta(ge=1, le=MOST_ROWS)]
 Width = Annotated[int, Meta(ge=1, le=WIDTH)]
 Stack = Annotated[int, Meta(ge=1, le=64)]
 
 
-@dataclass(frozen=True)
 class EnvOptions:
-    """The options of an environment, described in `VectorEnv`."""
+    """The checked options of an environment: an attribute for each option of `VectorEnv`."""
 
-    num_envs: Number
-    observation: str
-    game: str
-    games: tuple[str, ...]
-    actions: str | None
-    opponent: str
-    coins: CoinsName | None
-    num_threads: Threads
-    thread_affinity_offset: Annotated[int, Meta(ge=-1)]
-    batch_size: Count
-    copy: bool
-    render_mode: Literal["rgb_array"] | None
-    autoreset_mode: Autoreset
-    frameskip: FrameSkip
-    max_frameskip: FrameSkip | None
-    repeat_action_probability: Share
-    max_num_frames_per_episode: FrameLimit
-    noop_max: Noops
-    use_fire_reset: bool
-    episodic_life: bool
-    life_loss_info: bool
-    reward_clipping: bool
-    full_action_space: bool
-    continuous: bool
-    continuous_action_threshold: Share
-    img_height: Height
-    img_width: Width
-    grayscale: bool
-    stack_num: Stack
-    maxpool: bool
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return the value of an option."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        vars(self).update(options)
 
     @property
     def all_games(self) -> tuple[str, ...]:
         """The game of each environment, [N]."""
-        return self.games or (self.game,) * self.num_envs
+        games: tuple[str, ...] = self.games or (self.game,) * self.num_envs
+        return games
 
     @property
     def coins_name(self) -> CoinsName:
         """Whose coins decide what sticks."""
         is_like_ale = self.max_frameskip is None and self.opponent == BUILTIN
-        return self.coins or ("ale" if is_like_ale else "pixelpong")
+        name: CoinsName = self.coins or ("ale" if is_like_ale else "pixelpong")
+        return name
 
     @property
     def has_all_actions(self) -> bool:
         """Whether all actions of the console can be chosen."""
-        return self.full_action_space or self.continuous
+        return bool(self.full_action_space or self.continuous)
 
     @property
     def most_frames(self) -> int:
@@ -99,12 +76,19 @@ _FREE = (
 
 
 def check_options(
-    options: dict[str, Any], maker: Maker, plugs: Plugs, default_game: str | None
+    options: dict[str, Any],
+    types: dict[str, Any],
+    maker: Maker,
+    plugs: Plugs,
+    default_game: str | None,
 ) -> EnvOptions:
-    """Refuse options that are out of range, or have no effect with the others."""
+    """Refuse options that are out of range, or have no effect with the others.
+
+    `types` are those of the options alone, from the signature of `VectorEnv`.
+    """
     options = options | {"game": _choose_game(options, maker, default_game)}
-    types = get_type_hints(EnvOptions, include_extras=True)
-    del types["games"]
+    types = {name: types[name] for name in options if name != "games"}
+    types |= {"game": str, "actions": str | None, "autoreset_mode": Autoreset}
     own = [plug.observations for plug in plugs.values()]
     types["observation"] = Literal[tuple(name for each in (OBSERVATIONS, *own) for name in each)]
     if sets := [name for plug in plugs.values() for name in plug.action_sets]:
@@ -113,7 +97,7 @@ def check_options(
     alone = {name: check_option(name, types[name], options[name], maker) for name in types}
     if games:
         alone["num_envs"] = _count(games, alone)
-    checked = EnvOptions(**alone, games=games)
+    checked = EnvOptions({**alone, "games": games})
     for game in dict.fromkeys(checked.all_games):
         _check_game(checked, game, maker, plugs)
     _check_together(checked)
@@ -257,7 +241,7 @@ def hash_rules(options: EnvOptions, opponents: Opponents | None) -> list[bytes]:
     That is its options, the facts about its cartridge and those who play the second side.
     """
     opponent = (opponents.fingerprint if opponents else options.opponent).encode()
-    values = dataclasses.asdict(options) | {"coins": options.coins_name}
+    values = vars(options) | {"coins": options.coins_name}
     rules = {name: value for name, value in values.items() if name not in _FREE}
     hashes = {}
     for game in dict.fromkeys(options.all_games):

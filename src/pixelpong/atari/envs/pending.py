@@ -23,16 +23,19 @@ Step = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, A
 
 
 class Part(NamedTuple):
-    """The results of some games, in the arrays of all games of one step."""
+    """The results of some games, in the arrays into which they were written."""
 
     games: Numbers
     results: Results
 
-    def pick(self) -> tuple[NDArray[Any], ...]:
-        """Copy their observations, final observations if there are any, numbers and ends."""
+    def split(self, count: int) -> tuple[Part, Part]:
+        """The first games, this many, and the others, as views of the same arrays."""
+        return self._part(slice(None, count)), self._part(slice(count, None))
+
+    def _part(self, which: slice) -> Part:
         observations, final, numbers, ends = self.results
-        picked = final[self.games] if len(final) else final
-        return observations[self.games], picked, numbers[:, self.games], ends[:, self.games]
+        shown = observations[which], final[which] if len(final) else final
+        return Part(self.games[which], Results(*shown, numbers[:, which], ends[:, which]))
 
 
 class Pending(NamedTuple):
@@ -54,23 +57,28 @@ class Pending(NamedTuple):
         if len(waiting) == 1 and len(waiting[0].games) == count:  # as in most steps
             return waiting, Pending(waiting[0].games, (), self.kept)
         taken, rest, missing = [], [], count
-        for games, results in waiting:
-            if missing:
-                taken.append(Part(games[:missing], results))
-            if len(games) > missing:
-                rest.append(Part(games[missing:], results))
-            missing -= min(missing, len(games))
+        for part in waiting:
+            first, others = part.split(missing)
+            taken += [first] if len(first.games) else []
+            rest += [others] if len(others.games) else []
+            missing -= len(first.games)
         if missing:
             raise EnvOrderError("No more results will come: call send() before recv().")
         received = np.concatenate([part.games for part in taken])
         return tuple(taken), Pending(received, tuple(rest), self.kept)
 
 
-def join(parts: tuple[Part, ...], size: int) -> Results:
-    """The results of these games alone; without a copy if they are those of all `size` games."""
-    if len(parts[0].games) == size:
+def require_state(has_batches: bool) -> None:
+    """Refuse a state of games of which some results may not be received."""
+    if has_batches:
+        raise EnvOrderError("With batch_size < num_envs there are no states; leave it out.")
+
+
+def join(parts: tuple[Part, ...]) -> Results:
+    """The results of these games, without a copy if they are of one step."""
+    if len(parts) == 1:
         return parts[0].results
-    observations, final, numbers, ends = zip(*(part.pick() for part in parts), strict=True)
+    observations, final, numbers, ends = zip(*(part.results for part in parts), strict=True)
     return Results(
         np.concatenate(observations),
         np.concatenate(final),
@@ -79,13 +87,13 @@ def join(parts: tuple[Part, ...], size: int) -> Results:
     )
 
 
-def give(parts: tuple[Part, ...], size: int) -> Step:
-    """What a program receives of these games, of `size` in all.
+def give(parts: tuple[Part, ...]) -> Step:
+    """What a program receives of these games.
 
     Raises:
         EmulatorError: one of the games met something that the console does not support.
     """
-    observations, final, numbers, (is_over, is_cut, _) = join(parts, size)
+    observations, final, numbers, (is_over, is_cut, _) = join(parts)
     raise_faults(numbers)
     infos = {
         "env_id": np.concatenate([part.games for part in parts]),

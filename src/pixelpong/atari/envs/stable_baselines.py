@@ -53,7 +53,7 @@ class StepsWithEpisodes(VectorEnv[Any, Any]):
     def _collect(self, parts: tuple[Part, ...]) -> Step:
         """The results with the episodes' returns and lengths, and which games lost a life."""
         step = super()._collect(parts)
-        _, _, numbers, ends = join(parts, self.num_envs)
+        _, _, numbers, ends = join(parts)
         own = {"r": numbers[EPISODE_RETURN], "l": numbers[EPISODE_STEPS], "is_lost": ends[IS_LOST]}
         step[-1].update(own)
         return step

@@ -1,15 +1,17 @@
 """Many Atari games as one environment; a step of all games is one compiled call per thread.
 
+    actions -> `ActionReader` -> `Orders` -> `Turns`, a round of the threads -> the kernel `step`
+            -> `Results`, which wait in `Pending` -> `step`, `recv`
+
 A game is a row in a few arrays, so a state is a copy of them. Ctrl-C may come at any moment. Before
 its step begins, a call changes only data that is recomputed from the state. A step begins with one
-assignment, which replaces `Pending` as well; then it is played to its end, if necessary by the next
-call.
+assignment, which replaces `Pending` too; then it is played to its end, if need be by the next call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Generic, Literal
+from typing import Any, ClassVar, Generic, Literal, get_type_hints
 
 import gymnasium
 import numpy as np
@@ -20,7 +22,7 @@ from numpy.typing import NDArray
 from pixelpong.atari.envs.actions import ActionReader, find_cartridge
 from pixelpong.atari.envs.coins import BLOCK, Coins
 from pixelpong.atari.envs.errors import EnvError, EnvOrderError, EnvValueError
-from pixelpong.atari.envs.inputs import read_mask, read_seeds, split_seed
+from pixelpong.atari.envs.inputs import read_mask, read_seeds
 from pixelpong.atari.envs.maker import MAKE_VEC
 from pixelpong.atari.envs.making import (
     AUTORESETS,
@@ -32,6 +34,7 @@ from pixelpong.atari.envs.making import (
     paint,
 )
 from pixelpong.atari.envs.options import (
+    Affinity,
     Autoreset,
     CoinsName,
     Height,
@@ -42,7 +45,7 @@ from pixelpong.atari.envs.options import (
     check_options,
     hash_rules,
 )
-from pixelpong.atari.envs.pending import Part, Pending, Step, give
+from pixelpong.atari.envs.pending import Part, Pending, Step, give, require_state
 from pixelpong.atari.envs.plug import ActionsName, ObservationName, Plugs, find_observations
 from pixelpong.atari.games.games import Games
 from pixelpong.atari.games.memory import State
@@ -125,7 +128,7 @@ class VectorEnv(
         opponent: str = BUILTIN,
         coins: CoinsName | None = None,
         num_threads: Threads = None,
-        thread_affinity_offset: int = -1,
+        thread_affinity_offset: Affinity = -1,
         batch_size: Count = 0,
         copy: bool = True,
         render_mode: Literal["rgb_array"] | None = None,
@@ -153,8 +156,10 @@ class VectorEnv(
         maker = unknown_options.pop("_maker", MAKE_VEC)  # the called function, for messages
         for name in unknown_options:
             raise maker.unknown_option(name, given)
-        self._options = options = check_options(given, maker, self.plugs, self.default_game)
-        self.num_envs, self.observation = options.num_envs, options.observation
+        types = get_type_hints(VectorEnv.__init__, include_extras=True)
+        options = check_options(given, types, maker, self.plugs, self.default_game)
+        self._options, self.num_envs = options, options.num_envs
+        self.observation = options.observation
         self.game = None if options.games else options.game
         self.game_names = options.all_games
         self.autoreset_mode = AutoresetMode(options.autoreset_mode)
@@ -197,9 +202,7 @@ class VectorEnv(
         self._coins = Coins(games) if is_ours and (is_random or opponents) else None
         self._all = np.arange(size, dtype=np.int32)
         self._has_batches = self.batch_size < size
-        self._observations = self._empty(size)
-        # The last observations of episodes whose next one started in the same step.
-        self._final = self._empty(size if mode == AutoresetMode.SAME_STEP else 0)
+        self._observations, self._final = self._empty(0), self._empty(0)
 
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
@@ -224,10 +227,13 @@ class VectorEnv(
             which = np.flatnonzero(mask)
             if seed is None and not self._is_seeded:
                 seed = int(np.random.SeedSequence().generate_state(1)[0] >> 1)
-            self._orders.seeds[which] = -1 if seed is None else self._read_seeds(seed, len(which))
+            is_split = self._options.coins == "ale_env"
+            seeds = -1 if seed is None else read_seeds(seed, len(which), is_split=is_split)
+            self._orders.seeds[which] = seeds
             self._moves[:, 0] = np.where(mask, RESET, LEAVE)
+            self._orders.slots[:] = self._all
             begun = Pending(self._all, kept=kept[0] if kept else self._pending.kept)
-            results = self._make_results(begun)
+            results = self._make_results(begun, self.num_envs)
             parts, rest = begun.add(results, None).take(self.batch_size)
             self._begin(results, rest)
             step = self._collect(parts)
@@ -269,7 +275,7 @@ class VectorEnv(
             return self._collect(parts)
 
     def xla(self) -> Any:
-        """Refused; ale-py's environment has functions for JAX here."""
+        """Refuse: there are no functions for JAX here, as ale-py's environment has."""
         raise EnvError("There are no functions for JAX: use step(), or send() and recv().")
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
@@ -291,7 +297,7 @@ class VectorEnv(
             EnvOrderError: the environment has a `batch_size`; some results may not be received.
         """
         with self._turns.lock:
-            self._refuse_batches()
+            require_state(self._has_batches)
             self._turns.settle()
             return self._games.clone()
 
@@ -304,7 +310,7 @@ class VectorEnv(
             ConfigError: the state does not fit these games; nothing has changed.
         """
         with self._turns.lock:
-            self._refuse_batches()
+            require_state(self._has_batches)
             self._turns.settle()
             self._games.restore(state, Pending(self._all, kept=self._pending.kept))
 
@@ -313,7 +319,7 @@ class VectorEnv(
         with self._turns.lock:
             self._turns.settle()
             self._moves[:, 0] = LEAVE
-            results = self._make_results(self._pending)
+            results = self._make_results(self._pending, self.num_envs)
             self._begin(results, self._pending)
             return self._collect((Part(self._all, results),))[0]
 
@@ -321,10 +327,6 @@ class VectorEnv(
         """End the threads."""
         with self._turns.lock:
             self._turns.close()
-
-    def _refuse_batches(self) -> None:
-        if self._has_batches:
-            raise EnvOrderError("With batch_size < num_envs there are no states; leave it out.")
 
     def __getstate__(self) -> tuple[Any, ...]:
         with self._turns.lock:
@@ -335,11 +337,6 @@ class VectorEnv(
         game, games = (None, options.games) if options.games else (options.game, None)
         self.__init__(**vars(options) | {"game": game, "games": games})  # type: ignore[misc]
         self._games.restore(memory, Pending(self._all, kept=kept))
-
-    def _read_seeds(self, seed: Any, count: int) -> list[int]:
-        seeds = read_seeds(seed, count)
-        is_single = self._options.coins == "ale_env"
-        return [split_seed(each)[1] for each in seeds] if is_single else seeds
 
     # --- a step ---
 
@@ -360,7 +357,7 @@ class VectorEnv(
         """Write the orders for a step; return where its results go, and what is then pending."""
         self._turns.settle()
         pending = self._pending
-        results = self._make_results(pending)
+        results = self._make_results(pending, self.batch_size)
         begun = pending.add(results, None if self._has_batches else self._all)
         if not self._is_seeded:
             raise EnvOrderError("No episode is in progress: call reset() before step().")
@@ -370,8 +367,10 @@ class VectorEnv(
         if self._coins:
             self._coins.draw()
         if self._has_batches:
+            which = begun.waiting[-1].games
             self._moves[:, 0] = SKIP
-            self._moves[begun.waiting[-1].games, : moves.ndim] = moves.reshape(len(moves), -1)
+            self._moves[which, : moves.ndim] = moves.reshape(len(moves), -1)
+            self._orders.slots[which] = np.arange(len(which))
         elif moves.ndim == 1:
             self._moves[:, 0] = moves
         else:
@@ -380,12 +379,13 @@ class VectorEnv(
         self._orders.seeds[:] = -1
         return results, begun
 
-    def _make_results(self, pending: Pending) -> Results:
-        """Make the arrays for a step; those of results that wait are not used again."""
-        if self._options.copy or pending.waiting:
-            self._observations = self._empty(self.num_envs)
-        if pending.waiting:
-            self._final = self._empty(len(self._final))
+    def _make_results(self, pending: Pending, size: int) -> Results:
+        """Make the arrays for a step of `size` games; waiting results keep theirs."""
+        if self._options.copy or pending.waiting or len(self._observations) != size:
+            self._observations = self._empty(size)
+        has_final = self.autoreset_mode == AutoresetMode.SAME_STEP
+        if has_final and (pending.waiting or len(self._final) != size):
+            self._final = self._empty(size)
         return self._games.make_results(self._observations, self._final)
 
     def _begin(self, results: Results, pending: Pending, *, is_sent: bool = False) -> None:
@@ -394,7 +394,7 @@ class VectorEnv(
         self._games.begin(results, pending, is_sent=is_sent)
 
     def _collect(self, parts: tuple[Part, ...]) -> Step:
-        return give(parts, self.num_envs)
+        return give(parts)
 
     def _empty(self, size: int) -> NDArray[Any]:
         return np.empty((size, *self._view.shape), self._view.observation.dtype)

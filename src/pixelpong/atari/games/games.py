@@ -89,6 +89,7 @@ class Games:
         self.orders = Orders(
             moves=np.zeros((size, 2), np.int64),
             seeds=np.zeros(size, np.int64),
+            slots=np.arange(size),
             uniforms=np.zeros((size, num_uniforms, common.num_sides * width)),
             remembered=_as_bytes(self._remembered),
         )
@@ -124,14 +125,10 @@ class Games:
         return results
 
     def make_results(self, observations: NDArray[Any], final: NDArray[Any]) -> Results:
-        """Results of the next step that go into these arrays, see `play`."""
-        size = len(self.rows)
-        return Results(
-            observations,
-            final,
-            numbers=np.empty((7, size), np.int32),
-            ends=np.empty((3, size), np.bool_),
-        )
+        """Results of the next step of B games that go into these arrays, see `play`; B ≤ N."""
+        size = len(observations) or len(self.rows)
+        numbers, ends = np.empty((7, size), np.int32), np.empty((3, size), np.bool_)
+        return Results(observations, final, numbers, ends)
 
     def begin(self, results: Results, noted: Any = None, *, is_sent: bool = False) -> None:
         """Carry out the orders, or let other threads begin to if they are sent; see `Turns`."""

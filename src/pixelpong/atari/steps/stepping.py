@@ -47,19 +47,20 @@ class Orders(NamedTuple):
     # are continuous, the second says how far the first turns a paddle.
     moves: NDArray[np.int64]
     seeds: NDArray[np.int64]  # [N], for a RESET; −1: the next episode of the same seed
+    slots: NDArray[np.int64]  # [N], where in `Results` those of a game go, unless it is skipped
     uniforms: NDArray[np.float64]  # [N, ·, sides × width], one row per step, see `play_step`
     remembered: NDArray[np.uint8]  # [N or 0, ·], `memories` after these moves
 
 
 class Results(NamedTuple):
-    """The results of a step, which the kernel writes."""
+    """The results of a step of B games, which the kernel writes."""
 
-    observations: NDArray[Any]  # [N, …]
+    observations: NDArray[Any]  # [B, …]
     # The last observations of episodes that ended, in games where the next episode has already
     # started; else [0, …].
     final_observations: NDArray[Any]
-    numbers: NDArray[np.int32]  # [7, N], each line as REWARD and so on say
-    ends: NDArray[np.bool_]  # [3, N], each line as IS_OVER and so on say
+    numbers: NDArray[np.int32]  # [7, B], each line as REWARD and so on say
+    ends: NDArray[np.bool_]  # [3, B], each line as IS_OVER and so on say
 
 
 # The lines of `Results.numbers`. The last three are 0 in games that do not play; steps and return
@@ -165,7 +166,7 @@ def _show_atari(game, i, atari, out):  # type: ignore[no-untyped-def]
     """Write the stack of a game, with the newest picture last."""
     stacks = atari.stacks
     for k in range(stacks.shape[1]):
-        copy(stacks[i, (game.newest + 1 + k) % stacks.shape[1]], out[i, k])
+        copy(stacks[i, (game.newest + 1 + k) % stacks.shape[1]], out[k])
 
 
 # --- frames --------------------------------------------------------------------------
@@ -184,13 +185,13 @@ def _show_frame(game, i, view, out):  # type: ignore[no-untyped-def]
         is_new = y == 0
         for k in range(words.shape[1]):
             is_new |= words[y, k] != words[y - 1, k]
-        row = out[i, y]
+        row = out[y]
         if is_new:
             for x in range(frame.shape[1]):
                 for c in range(3):
                     row[3 * x + c] = palette[frame[y, x], c]
         else:
-            copy(out[i, y - 1], row)
+            copy(out[y - 1], row)
 
 
 @kernel_part
@@ -237,7 +238,7 @@ def make_step(see: Any, show: Any) -> Any:
         see: a part ``(game, i, num_pictures, which, view)``: look at what the console has drawn of
             game i after a step, in which it took `num_pictures` pictures; `which` machine played
             the last frame. `view` is ``Part.observed``.
-        show: a part ``(game, i, view, out)``: write the observation of game i to ``out[i]``.
+        show: a part ``(game, i, view, out)``: write the observation of game i to `out`.
     """
 
     @kernel
@@ -261,16 +262,18 @@ def make_step(see: Any, show: Any) -> Any:
         memories, frames = games.memories, games.frames
         for i in part.which:
             game, chance, state = games.rows[i], games.chances[i], games.states[i]
-            move, seed = orders.moves[i, 0], orders.seeds[i]
-            # 1. Clear the results of the step before.
+            move, seed, slot = orders.moves[i, 0], orders.seeds[i], orders.slots[i]
+            if move == SKIP:
+                continue
+            # 1. Clear the results.
             for line in (REWARD, EPISODE_STEPS, EPISODE_RETURN, FAULT):
-                numbers[line, i] = 0
+                numbers[line, slot] = 0
             for line in range(3):
-                ends[line, i] = False
+                ends[line, slot] = False
             if move >= 0 and part.autoresets == NEXT_STEP and not game.is_on:
                 move = RESET
-            is_first = True
-            while move != SKIP:
+            is_first = goes_on = True
+            while goes_on:
                 # 2. Play a step, or begin an episode.
                 before, num_pictures, which, is_lost = np.int64(-1), 2, 0, False
                 if move >= 0:
@@ -287,34 +290,34 @@ def make_step(see: Any, show: Any) -> Any:
                 # 3. Look at it.
                 if move != LEAVE:
                     see(game, i, num_pictures, which, view)
-                    if (
-                        len(frames) and game.total_frames > before
-                    ):  # a start can be beyond the limit
+                    # A start beyond the limit leaves no frame for the step.
+                    if len(frames) and game.total_frames > before:
                         _copy_rows(pictures[which], frames[i])
-                show(game, i, view, out)
+                show(game, i, view, out[slot])
                 # 4. Write the results of what was ordered.
                 if is_first and move != LEAVE:
                     is_told = is_lost and rules.ends_at_lost_life | rules.tells_lost_life
                     reward = game.reward
-                    numbers[REWARD, i] = min(max(reward, -1), 1) if rules.clips_rewards else reward
-                    ends[IS_OVER, i] = game.is_over or is_told
+                    numbers[REWARD, slot] = (
+                        min(max(reward, -1), 1) if rules.clips_rewards else reward
+                    )
+                    ends[IS_OVER, slot] = game.is_over or is_told
                     # A start may be beyond the limit, but only a step reports it.
-                    ends[IS_CUT, i] = game.is_cut and game.steps > 0 and not is_told
-                    ends[IS_LOST, i] = is_lost
-                    numbers[EPISODE_STEPS, i] = game.steps
-                    numbers[EPISODE_RETURN, i] = game.points[0] - game.points[1]
+                    ends[IS_CUT, slot] = game.is_cut and game.steps > 0 and not is_told
+                    ends[IS_LOST, slot] = is_lost
+                    numbers[EPISODE_STEPS, slot] = game.steps
+                    numbers[EPISODE_RETURN, slot] = game.points[0] - game.points[1]
+                if move != LEAVE:
+                    numbers[FAULT, slot] = game.fault
                 # 5. Begin the next episode in the same step.
                 has_ended = not game.is_on and not game.fault and move != LEAVE
-                move = np.int64(SKIP)
-                if part.autoresets == SAME_STEP and has_ended:
-                    _copy_rows(out[i], results.final_observations[i])
+                goes_on = is_first and has_ended and part.autoresets == SAME_STEP
+                if goes_on:
+                    _copy_rows(out[slot], results.final_observations[slot])
                     move, seed, is_first = np.int64(RESET), np.int64(-1), False
-            if orders.moves[i, 0] != SKIP and orders.moves[i, 0] != LEAVE:
-                numbers[FAULT, i] = game.fault
-            if orders.moves[i, 0] != SKIP:
-                numbers[LIVES, i] = chance.lives
-                numbers[TOTAL_FRAMES, i] = game.total_frames
-                numbers[EPISODE_FRAMES, i] = game.episode_frames
+            numbers[LIVES, slot] = chance.lives
+            numbers[TOTAL_FRAMES, slot] = game.total_frames
+            numbers[EPISODE_FRAMES, slot] = game.episode_frames
         done[part.number] = True
 
     return step
