@@ -18,7 +18,7 @@ from waiting import exit_code
 from pixelpong.agent.file import Agent
 from pixelpong.faces.cli import main
 from pixelpong.faces.page.library import Library
-from pixelpong.run import checkpoints
+from pixelpong.run import arrays
 from pixelpong.run.checkpoints import CheckpointStore
 from pixelpong.run.directory import RunDirectory
 
@@ -85,15 +85,15 @@ def test_what_is_saved_while_a_checkpoint_is_read_is_read(tmp_path, monkeypatch,
     writer.make_folder()
     for update in (1, 2, 3):
         writer.save(make_checkpoint(update))
-    real = checkpoints.read_file
+    real = arrays.read_file
 
     def read(path, limit):
-        monkeypatch.setattr(checkpoints, "read_file", real)
+        monkeypatch.setattr(arrays, "read_file", real)
         for checkpoint in saved:
             writer.save(make_checkpoint(*checkpoint))
         return real(path, limit)
 
-    monkeypatch.setattr(checkpoints, "read_file", read)
+    monkeypatch.setattr(arrays, "read_file", read)
     found = CheckpointStore(writer.folder).load_latest()
     assert describe(found) == describe(make_checkpoint(*saved[-1]))
     assert capsys.readouterr().err == ""

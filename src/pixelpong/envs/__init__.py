@@ -33,7 +33,7 @@ def AtariVectorEnv(game: str, num_envs: int, **options: Any) -> VectorEnv:  # no
 
 
 def make_many(num_envs: int = 1, observation: Any = "frame", **options: Any) -> VectorEnv:
-    """Make the games of `pixelpong.make_env`, with its options, as one environment."""
+    """Make many games of `pixelpong.make_env`, with its options, as one environment."""
     return VectorEnv(num_envs, observation, **SingleEnv.vector_options(OF_ID, **options))
 
 

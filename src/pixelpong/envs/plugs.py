@@ -23,7 +23,7 @@ DEFAULT_GAME = "pong"
 
 
 def _describe(game: np.void) -> dict[str, Any]:
-    """The frames and the points of the episode."""
+    """Return the frames and the points of the episode."""
     won, lost = game["points"].tolist()
     return {"frames": int(game["num_frames"]), "points_won": won, "points_lost": lost}
 
@@ -43,5 +43,5 @@ PLUGS = {
 
 
 def describe_with(general: str | None, own: str) -> str:
-    """The docstring of a general environment, with what Pong brings in place of its example."""
+    """Return a general environment's docstring with `own` in place of its example."""
     return f"{str(general).partition('    >>> ')[0].rstrip()}\n\n{own}"

@@ -13,7 +13,7 @@ from pixelpong.envs.vector import VectorEnv
 
 
 def _rules_of(protocol: Protocol) -> dict[str, Any]:
-    """The rules of a protocol, as options of `VectorEnv`."""
+    """Return the rules of a protocol as options of `VectorEnv`."""
     low, high = protocol.frame_skips
     rules = {
         "frameskip": low,

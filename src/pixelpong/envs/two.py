@@ -87,7 +87,7 @@ class TwoPlayerEnv(ParallelEnv):
         return self
 
     def state(self) -> Any:
-        """What both agents see together, in `state_space`: the right side's observation."""
+        """Return what both agents see together, in `state_space`: the right side's observation."""
         if self._envs.games["episode"][0] < 0:
             raise ConfigError("There is no state before the first reset().")
         return self._envs._observe()[0]
@@ -117,7 +117,7 @@ class TwoPlayerEnv(ParallelEnv):
         return self._see(observations[0]), rewards, is_over, is_cut, infos
 
     def render(self) -> Any:
-        """The newest frame, [210, 160, 3] uint8, if ``render_mode`` is ``"rgb_array"``."""
+        """Return the newest frame, [210, 160, 3] uint8, if ``render_mode`` is ``"rgb_array"``."""
         frames = self._envs.render()
         return frames and frames[0]
 
@@ -126,7 +126,7 @@ class TwoPlayerEnv(ParallelEnv):
         self._envs.close()
 
     def _see(self, right: Any) -> Each:
-        """Each side's observation."""
+        """Return each side's observation."""
         kind = self._envs._view.observation
         left = mirror(right) if kind is FRAME else np.flip(right, kind.horizontal_axis)
         return {"right": right, "left": np.ascontiguousarray(left)}

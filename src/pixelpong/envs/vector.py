@@ -16,7 +16,7 @@ class VectorEnv(AnyVectorEnv[Observation, Actions]):  # noqa: D101
 
     >>> envs = VectorEnv(3, num_threads=1)
     >>> observations, infos = envs.reset(seed=0)
-    >>> observations, rewards, terminated, truncated, infos = envs.step(np.array([0, 2, 3]))
+    >>> observations, rewards, terminated, truncated, infos = envs.step([0, 2, 3])
     >>> observations.shape, rewards.tolist()
     ((3, 4, 84, 84), [0, 0, 0])
     """,

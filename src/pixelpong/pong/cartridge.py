@@ -144,7 +144,7 @@ def find_changing_rounds(m: Machine) -> None:
 
 
 def changing_playfield_rounds(m: Machine) -> Wide:
-    """The rounds in which a new row of the playfield, eight lines high, starts."""
+    """Find the rounds in which a new row of the playfield, eight lines high, starts."""
     # They follow from the addresses of the row's three bytes, which stay the same for whole games.
     a = m.ram[0x1B] | m.ram[0x1C] << 8
     b = m.ram[0x1D] | m.ram[0x1E] << 8

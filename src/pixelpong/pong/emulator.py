@@ -81,11 +81,11 @@ class Emulator:
         return not self._game["is_on"]
 
     def frame(self) -> NDArray[np.uint8]:
-        """The newest frame in colour, [210, 160, 3] uint8; not defined if `screen` is not."""
+        """Return the newest frame in colour, [210, 160, 3] uint8; undefined if `screen` is."""
         return PALETTE[self.screen]
 
     def get_state(self) -> bytes:
-        """Everything the future depends on, without the picture: a `GAME`, and its console."""
+        """Return everything the future depends on: a `GAME` and its console's state."""
         return self._games.rows.tobytes() + self._games.states.tobytes()
 
     def set_state(self, state: bytes) -> None:

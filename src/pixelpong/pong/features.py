@@ -102,7 +102,7 @@ def observe_features(
 
 @functools.cache
 def list_cells_of_pixels() -> NDArray[np.uint16]:
-    """The cells that contain each pixel, [6400, number of shapes + 1]; do not change them.
+    """List the cells that contain each pixel, [6400, number of shapes + 1]; do not change them.
 
     There is one column per shape, with an index in the result of `find_cells`. The last column has
     the cell that forms pairs, as row · PAIR_COLUMNS + column.
@@ -118,7 +118,7 @@ def list_cells_of_pixels() -> NDArray[np.uint16]:
 
 @functools.cache
 def list_geometry() -> NDArray[np.int64]:
-    """The geometry for `pixelpong.kernels.observing.observe_features`: [2 + PAIR_COLUMNS].
+    """Return the geometry for `pixelpong.kernels.observing.observe_features`, [2 + PAIR_COLUMNS].
 
     The first two entries are NUM_FEATURES and NUM_OFFSETS. The others are for the columns of a
     pair's right cell: the feature whose left cell is in the same row, one column to the left. Do
@@ -161,7 +161,7 @@ def _share(cells: NDArray[np.intp], worths: NDArray[np.float64]) -> NDArray[np.f
 
 
 def _worths_in_pairs(cells: NDArray[np.intp], worths: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The contribution of each cell that forms pairs: half the contribution of each pair."""
+    """Compute the contribution of each cell that forms pairs: half of each pair's."""
     rows, columns = np.divmod(cells, PAIR_COLUMNS)
     left, right = np.nonzero(columns[:, None] < columns[None, :])
     beside = list_geometry()[2:]

@@ -39,12 +39,15 @@ PONG = dataclasses.replace(
 
 @functools.cache
 def for_two(mode: int = MODE) -> Cartridge:
-    """The same cartridge in one of its games for two; `mode` is ALE's number of that game.
+    """Return the cartridge set to one of its games for two; `mode` is ALE's number of that game.
 
     It is chosen with SELECT, as by multi-agent-ale-py. The cartridge reads four paddles. The two
     unused ones are in the middle there, and at 0 in ale-py; one picture in a hundred shows the
-    difference.
+    difference. In mode 0, the game for one, the console plays the left side whatever its action.
     """
+    codes = tuple(cartridge.DUEL_CODES[code] for code in PONG.codes)
+    if mode == 0:
+        return dataclasses.replace(PONG, codes=codes)
     presses = mode - 1
     return dataclasses.replace(
         PONG,
@@ -52,12 +55,12 @@ def for_two(mode: int = MODE) -> Cartridge:
         select=Select(2, {cartridge.MODE: presses}),
         start_actions=((0, 2),),
         constants={**PONG.constants, "COUNTED_FRAMES": -presses},  # presses do not count
-        codes=tuple(cartridge.DUEL_CODES[code] for code in PONG.codes),
+        codes=codes,
     )
 
 
 def rules_of(protocol: Protocol, num_sides: int = 1) -> Rules:
-    """The rules of a protocol, for one or two sides."""
+    """Return the rules of a protocol, for one or two sides."""
     low, high = protocol.frame_skips
     sticky = protocol.sticky, protocol.sticky
     facts = for_two() if num_sides == 2 else PONG

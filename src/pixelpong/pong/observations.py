@@ -61,7 +61,7 @@ def _write_signs(now, before, out):  # type: ignore[no-untyped-def]
 
 
 def _make_arrays(size: int, view: View) -> Arrays:
-    """The last two fields of each game, [N, 2, 80, 2]."""
+    """Make room for the last two fields of each game, [N, 2, 80, 2]."""
     return (np.zeros((size, 2, FIELD_SIZE, 2), np.uint64),)
 
 

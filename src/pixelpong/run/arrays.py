@@ -84,8 +84,11 @@ def read_arrays(
 
 def read_card(path: Path) -> bytes:
     """Read only the card of a file, without checking the hash."""
-    with _open_with_card(path) as (_, card):
-        return card
+    try:
+        with _open_with_card(path) as (_, card):
+            return card
+    except OSError as error:  # from closing it
+        raise ValueError(f"it has no metadata ({_shorten(error)})") from error
 
 
 @contextlib.contextmanager

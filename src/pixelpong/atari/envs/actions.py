@@ -31,7 +31,7 @@ class ActionReader:
     """
 
     def __init__(self, options: EnvOptions, plugs: Plugs) -> None:
-        """Make it for an environment with these options, whose games may bring something."""
+        """Make a reader for an environment with these options."""
         games = options.games or (options.game,)
         self.tables = np.array([_find_moves(options, game, plugs) for game in games])
         self.count = self.tables.shape[1]
@@ -39,7 +39,7 @@ class ActionReader:
         self._threshold = options.continuous_action_threshold
 
     def read(self, actions: Any, shape: Any, rows: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-        """The moves, [B] or [B, 2], of the games with these numbers, see `Orders.moves`.
+        """Convert the actions of the games `rows` to moves, [B] or [B, 2]; see `Orders.moves`.
 
         Raises:
             EnvError: the actions, which need this shape, are not actions.
@@ -60,7 +60,7 @@ class ActionReader:
 
 
 def find_cartridge(options: EnvOptions, game: str, plugs: Plugs) -> Cartridge:
-    """The cartridge that plays a game with these options."""
+    """Return the cartridge that plays a game with these options."""
     if (plug := plugs.get(game)) is None:
         return cartridge(game)
     facts = plug.cartridge if options.opponent == BUILTIN else plug.for_two
@@ -69,13 +69,13 @@ def find_cartridge(options: EnvOptions, game: str, plugs: Plugs) -> Cartridge:
 
 
 def _find_moves(options: EnvOptions, game: str, plugs: Plugs) -> NDArray[np.int64]:
-    """The console's action for each index that a game accepts."""
+    """Return the console's action for each index that a game accepts."""
     codes = find_cartridge(options, game, plugs).codes
     return np.array([codes[number] for number in find_numbers(options, game, plugs)])
 
 
 def find_numbers(options: EnvOptions, game: str, plugs: Plugs) -> tuple[int, ...]:
-    """The action among the console's eighteen, in Gymnasium's order, for each index."""
+    """Return the number, among the eighteen actions, for each index that a game accepts."""
     facts = cartridge(game)
     if options.has_all_actions:
         return facts.legal_actions
@@ -85,7 +85,7 @@ def find_numbers(options: EnvOptions, game: str, plugs: Plugs) -> tuple[int, ...
 
 
 def find_direction(actions: NDArray[Any], threshold: float) -> NDArray[np.int64]:
-    """The index among all eighteen actions of continuous ones, [N, 3]: radius, angle, button.
+    """Convert continuous actions, [N, 3] radius, angle and button, to numbers of the eighteen.
 
     As in ale-py, a direction or the button counts if it is beyond the threshold.
     """

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 def id_of(game: str, namespace: str = "pixelpong", version: int = 0) -> str:
-    """The name of a game's environment in Gymnasium.
+    """Return the name of a game's environment in Gymnasium.
 
     >>> id_of("ms_pacman"), id_of("breakout", "ALE", 5)
     ('pixelpong/MsPacman-v0', 'ALE/Breakout-v5')

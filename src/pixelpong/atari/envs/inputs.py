@@ -33,7 +33,7 @@ def read_seed(seed: Any) -> int:
 
 
 def read_seeds(seed: Any, count: int, *, is_split: bool = False) -> list[int]:
-    """The seeds of `count` games: consecutive from one number, or one number for each game.
+    """Return the seeds of `count` games: consecutive from one number, or a number for each game.
 
     If they are split, the games get what ale-py's single environments make of these seeds.
     """
@@ -50,7 +50,7 @@ def read_seeds(seed: Any, count: int, *, is_split: bool = False) -> list[int]:
 
 
 def _shorten(seed: int) -> int:
-    """The seed itself, or 63 bits that depend on all of it if it is longer.
+    """Return the seed itself, or, if it is longer, 63 bits that depend on all of it.
 
     >>> _shorten(3), _shorten(2**64 + 3) < 2**63
     (3, True)
@@ -61,7 +61,7 @@ def _shorten(seed: int) -> int:
 
 
 def split_seed(seed: int) -> tuple[int, int]:
-    """The two seeds that ale-py's single environments make of one: of Python's generator, and its.
+    """Return the two seeds that ale-py's single environments derive: Python's, and the game's.
 
     >>> split_seed(0)
     (2968811710, 3677149159)
@@ -71,7 +71,7 @@ def split_seed(seed: int) -> tuple[int, int]:
 
 
 def read_mask(options: Any, size: int, *, is_first: bool) -> NDArray[np.bool_]:
-    """Which games to reset, from the `options` of `reset`; the first reset starts all of them."""
+    """Read which games to reset from the `options` of `reset`; the first time it is all."""
     known = ("reset_mask",)
     if not isinstance(options, dict | None):
         raise EnvTypeError(must_be("options", "a dict", repr(options)))
@@ -109,7 +109,7 @@ def read_actions(
 
 
 def read_continuous(actions: Any, shape: tuple[int, ...] | None) -> NDArray[np.float32]:
-    """Continuous actions: the radius, the angle and the button, which may leave their space."""
+    """Validate continuous actions: radius, angle and button, which may be outside their space."""
     numbers = read_array("actions", actions, EnvValueError)
     if numbers.shape != shape or numbers.dtype.kind != "f":
         allowed = f"an array of floats, {list(shape or ())}"

@@ -23,11 +23,11 @@ class Maker:
     words: Mapping[str, str] = field(default_factory=dict)
 
     def spelling(self, words: Mapping[str, str]) -> Maker:
-        """The same function, whose caller has used these words."""
+        """Return the same function with the words that its caller has used."""
         return dataclasses.replace(self, words={**self.words, **words})
 
     def spell(self, name: str) -> str:
-        """The caller's word for an option."""
+        """Return the caller's word for an option."""
         return self.words.get(name, name)
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -38,7 +38,7 @@ class Maker:
         return {**given, **self.own}
 
     def leave_out(self, *names: str) -> str:
-        """The advice for options that do not go together, of which it may have set some itself."""
+        """Advise to leave out one of these options, except those that the function itself sets."""
         given = [self.spell(name) for name in names if name not in self.own]
         return f"leave out {list_words(given, 'or')}"
 

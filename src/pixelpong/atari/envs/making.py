@@ -29,14 +29,14 @@ AUTORESETS = {
 
 
 def make_observation_space(view: View) -> gymnasium.spaces.Box:
-    """The space of a game's observations."""
+    """Make the space of a game's observations."""
     kind = view.observation
     dtype: Any = kind.dtype
     return gymnasium.spaces.Box(kind.low, kind.high, view.shape, dtype)
 
 
 def make_action_space(options: EnvOptions, count: int) -> gymnasium.spaces.Space[Any]:
-    """The space of a game's actions, of which there are `count`."""
+    """Make the space of a game's `count` actions."""
     if options.continuous:
         low, high = np.array([0, -np.pi, 0], np.float32), np.array([1, np.pi, 1], np.float32)
         return gymnasium.spaces.Box(low, high)
@@ -46,7 +46,7 @@ def make_action_space(options: EnvOptions, count: int) -> gymnasium.spaces.Space
 
 
 def make_rules(options: EnvOptions, facts: Cartridge, moves: NDArray[np.int64]) -> Rules:
-    """The rules of a game, with the console's action for each index."""
+    """Make the rules of a game; `moves` are the console's actions by index."""
     sticky = options.repeat_action_probability
     is_ale = options.coins_name != "pixelpong"
     if is_ale:  # it keeps the probability in single precision
@@ -71,7 +71,7 @@ def make_rules(options: EnvOptions, facts: Cartridge, moves: NDArray[np.int64]) 
 
 
 def make_opponents(options: EnvOptions, plugs: Plugs) -> Opponents | None:
-    """Make those who play the second side, unless the game itself or the caller does."""
+    """Make the opponents, unless the game itself or the caller plays the second side."""
     make = None
     if options.opponent not in (BUILTIN, SELF):
         make = plugs[options.all_games[0]].make_opponents
@@ -79,7 +79,7 @@ def make_opponents(options: EnvOptions, plugs: Plugs) -> Opponents | None:
 
 
 def make_view(options: EnvOptions, observation: Observation) -> View:
-    """What is observed of the games, and what of them is kept."""
+    """Make the view: what is observed of the games, and what is kept."""
     rows = max(cartridge(game).rows for game in options.all_games)
     keeps_frames = observation is FRAME or options.render_mode is not None
     has_opponents = options.opponent not in (BUILTIN, SELF)
@@ -96,7 +96,7 @@ def make_view(options: EnvOptions, observation: Observation) -> View:
 
 
 def paint(game: str, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The frame of a game, [rows, 160], in colour; black below the rows that the game has."""
+    """Convert a game's frame, [rows, 160], to colour; it is black below the game's own rows."""
     facts = cartridge(game)
     picture = PALETTES[facts.palette][frame]
     picture[facts.rows :] = 0

@@ -140,7 +140,7 @@ def check_option(name: str, type_: Any, value: Any, maker: Maker) -> Any:
 
 
 def _read_games(games: Any, maker: Maker) -> tuple[str, ...]:
-    """The names in `games`, none if it was not given."""
+    """Read the names in `games`; there are none if it was not given."""
     if games is None:
         return ()
     if not isinstance(games, str) and isinstance(games, Iterable):
@@ -151,7 +151,7 @@ def _read_games(games: Any, maker: Maker) -> tuple[str, ...]:
 
 
 def _choose_game(options: dict[str, Any], maker: Maker, default: str | None) -> Any:
-    """The value of `game`, which is only a form if `games` names all of them."""
+    """Return the game, or the default; if `games` names all games, it is not used."""
     game, games = options["game"], options["games"]
     if game is not None and games is not None:
         raise EnvError("games names all games. Leave out game.")
@@ -161,7 +161,7 @@ def _choose_game(options: dict[str, Any], maker: Maker, default: str | None) -> 
 
 
 def _count(games: tuple[str, ...], options: dict[str, Any]) -> int:
-    """The number of environments, which is that of the games."""
+    """Count the environments: one for each game."""
     if options["num_envs"] not in (1, len(games)):
         allowed = f"{len(games)}, the number of games, or left out"
         raise EnvError(must_be("num_envs", allowed, options["num_envs"]))
@@ -183,7 +183,7 @@ def _check_together(options: EnvOptions) -> None:
 
 
 def _check_game(options: EnvOptions, game: str, maker: Maker, plugs: Plugs) -> None:
-    """Refuse a game that cannot be played, and what it does not have."""
+    """Refuse a game that cannot be played, and options that it does not support."""
     facts = cartridge(game)  # raises an EmulatorError if there is no such game
     if facts.scoring is None:
         reason = not_scored()[game]
@@ -203,7 +203,7 @@ def _check_game(options: EnvOptions, game: str, maker: Maker, plugs: Plugs) -> N
 
 
 def _check_own(options: EnvOptions, game: str, maker: Maker, plugs: Plugs) -> None:
-    """Refuse what another game may bring, but not this one."""
+    """Refuse options that need a `Plug` that this game does not have."""
     plug, facts = plugs.get(game), cartridge(game)
     known = find_observations(plugs, game)
     if options.observation not in known:
@@ -222,7 +222,7 @@ def _check_own(options: EnvOptions, game: str, maker: Maker, plugs: Plugs) -> No
 
 
 def _check_played_start(options: EnvOptions, game: str, maker: Maker) -> None:
-    """Refuse what would change the start of a game in which ALE plays frames like a step's."""
+    """Refuse options that would change a start in which ALE plays frames as in a step."""
     facts = cartridge(game)
     if facts.start_actions and options.repeat_action_probability > 0:
         raise EnvError(

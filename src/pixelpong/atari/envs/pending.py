@@ -29,7 +29,7 @@ class Part(NamedTuple):
     results: Results
 
     def split(self, count: int) -> tuple[Part, Part]:
-        """The first games, this many, and the others, as views of the same arrays."""
+        """Split off the first `count` games; both parts are views of the same arrays."""
         return self._part(slice(None, count)), self._part(slice(count, None))
 
     def _part(self, which: slice) -> Part:
@@ -39,20 +39,20 @@ class Part(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """The results that wait, and the games that wait for actions."""
+    """The results that were not received yet, and the games that need actions next."""
 
     received: Numbers | None  # the games that the next actions are for; None: first, recv()
     waiting: tuple[Part, ...] = ()
     kept: Any = None  # what an environment keeps beside its games since the last reset
 
     def add(self, results: Results, received: Numbers | None) -> Pending:
-        """These games have been given actions, and these others wait for the next ones."""
+        """Add the results of games that were given actions; `received` need the next ones."""
         if self.received is None:
             raise EnvOrderError("Results of these games wait: call recv() before the next step.")
         return Pending(received, (*self.waiting, Part(self.received, results)), self.kept)
 
     def take(self, count: int) -> tuple[tuple[Part, ...], Pending]:
-        """The results of the next games, this many, and what is pending without them."""
+        """Take the results of the next `count` games; return them and what is then pending."""
         waiting = self.waiting
         if len(waiting) == 1 and len(waiting[0].games) == count:  # as in most steps
             return waiting, Pending(waiting[0].games, (), self.kept)
@@ -69,13 +69,13 @@ class Pending(NamedTuple):
 
 
 def require_state(has_batches: bool) -> None:
-    """Refuse a state of games of which some results may not be received."""
+    """Refuse states if some results may not be received yet."""
     if has_batches:
         raise EnvOrderError("With batch_size < num_envs there are no states; leave it out.")
 
 
 def join(parts: tuple[Part, ...]) -> Results:
-    """The results of these games, without a copy if they are of one step."""
+    """Join the results of these games; results of one step are not copied."""
     if len(parts) == 1:
         return parts[0].results
     observations, final, numbers, ends = zip(*(part.results for part in parts), strict=True)
@@ -88,7 +88,7 @@ def join(parts: tuple[Part, ...]) -> Results:
 
 
 def give(parts: tuple[Part, ...]) -> Step:
-    """What a program receives of these games.
+    """Return what a program receives of these games.
 
     Raises:
         EmulatorError: one of the games met something that the console does not support.

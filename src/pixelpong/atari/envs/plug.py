@@ -15,7 +15,7 @@ from pixelpong.atari.machine.cartridge import Cartridge
 
 @dataclass(frozen=True, eq=False)
 class Plug:
-    """What a game brings; an environment class has such values in `plugs`, by game.
+    """What a game brings to its environments, which have such values in `plugs`, by game.
 
     A game without one is played by the facts about its cartridge alone.
     """
@@ -44,6 +44,6 @@ ActionsName = TypeVar("ActionsName", bound=str)
 
 
 def find_observations(plugs: Plugs, game: str) -> dict[str, Observation]:
-    """All kinds of observation of a game, by name."""
+    """Return all kinds of observation that a game has, by name."""
     own = plugs[game].observations if game in plugs else {}
     return {**OBSERVATIONS, **own}

@@ -141,7 +141,7 @@ class SingleEnv(
 
     @classmethod
     def vector_options(cls, maker: Maker, **options: Any) -> dict[str, Any]:
-        """The options of `vector_env` for these, of this environment or of many like it."""
+        """Convert the options of this environment to those of `vector_env`."""
         rules = (*_OUR_WORDS, *_OUR_WORDS.values(), "max_frameskip")  # None: as the name says
         options = {name: it for name, it in options.items() if it is not None or name not in rules}
         options, words = _spell_as_ale(maker.complete(options))
@@ -166,7 +166,7 @@ class SingleEnv(
 
     @classmethod
     def _find_rules(cls, name: Any, maker: Maker) -> Mapping[str, Any]:
-        """The rules of a published name, or of the default."""
+        """Return the rules behind a published name, by default the first."""
         names, advice = cls.environments
         if isinstance(name, str) and name in advice:
             text = unknown("environment", name, f"its rules are those of {advice[name]}")
@@ -226,32 +226,32 @@ class SingleEnv(
         return observations[0], float(reward), bool(over), bool(cut), self._info()
 
     def get_action_meanings(self) -> list[str]:
-        """The names of the actions, as Gymnasium's Atari environments have them.
+        """Return the names of the actions, as Gymnasium's Atari environments do.
 
-        >>> SingleEnv(actions="three").get_action_meanings()
-        ['NOOP', 'RIGHT', 'LEFT']
+        >>> SingleEnv(game="breakout").get_action_meanings()
+        ['NOOP', 'FIRE', 'RIGHT', 'LEFT']
         """
         return [ACTION_NAMES[number] for number in self._numbers]
 
     def get_keys_to_action(self) -> dict[tuple[str, ...], int]:
-        """The action for the keys that are held, by which `gymnasium.utils.play` plays.
+        """Return the action for each combination of keys, for `gymnasium.utils.play`.
 
         As in ale-py: w, a, s, d, the space bar for the button, and e for no action.
 
-        >>> SingleEnv(actions="two").get_keys_to_action()
-        {('d',): 0, ('a',): 1}
+        >>> SingleEnv(game="breakout").get_keys_to_action()
+        {('e',): 0, (' ',): 1, ('d',): 2, ('a',): 3}
         """
         if isinstance(self.action_space, gymnasium.spaces.Box):
             raise EnvError("Continuous actions have no keys; leave out continuous.")
         return {KEYS[number]: index for index, number in enumerate(self._numbers)}
 
     def render(self) -> NDArray[np.uint8] | None:
-        """The newest frame, [210, 160, 3] uint8, if ``render_mode`` is ``"rgb_array"``."""
+        """Return the newest frame, [210, 160, 3] uint8, if ``render_mode`` is ``"rgb_array"``."""
         frames = self._envs.render()
         return frames[0] if frames else None
 
     def clone_state(self) -> Any:
-        """The state on which the game's future depends, for `restore_state`."""
+        """Return the state on which the game's future depends, for `restore_state`."""
         return self._envs.clone_state()
 
     def restore_state(self, state: Any) -> None:
@@ -263,7 +263,7 @@ class SingleEnv(
         self._envs.restore_state(state)
 
     def _info(self) -> dict[str, Any]:
-        """What ale-py's environment tells, and what the game's own `Plug` adds."""
+        """Return what ale-py's environment reports, and what the game's `Plug` adds."""
         info: dict[str, Any] = {
             "lives": self.ale.lives(),
             "episode_frame_number": self.ale.getEpisodeFrameNumber(),
@@ -275,7 +275,7 @@ class SingleEnv(
 
 
 def _spell_as_ale(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The options with ale-py's words for ours; and ale-py's words that the caller has used."""
+    """Return the options in ale-py's words, and those of these words that the caller has used."""
     words = {}
     for ours, theirs in _OUR_WORDS.items():
         if {ours, theirs} <= options.keys():

@@ -48,10 +48,10 @@ MAKE_SB3 = Maker(
 
 
 class StepsWithEpisodes(VectorEnv[Any, Any]):
-    """The same games, with what stable-baselines3 asks of an episode among the infos."""
+    """The same games; their infos also have what stable-baselines3 asks of an episode."""
 
     def _collect(self, parts: tuple[Part, ...]) -> Step:
-        """The results with the episodes' returns and lengths, and which games lost a life."""
+        """Add the episodes' returns and lengths, and which games lost a life, to the infos."""
         step = super()._collect(parts)
         _, _, numbers, ends = join(parts)
         own = {"r": numbers[EPISODE_RETURN], "l": numbers[EPISODE_STEPS], "is_lost": ends[IS_LOST]}
@@ -60,7 +60,7 @@ class StepsWithEpisodes(VectorEnv[Any, Any]):
 
 
 class StableBaselinesEnv(Generic[ObservationName], VecEnv):
-    """The games of `pixelpong.make_vec`, with its options, for agents of stable-baselines3.
+    """The games of `pixelpong.make_vec`, with its options, for stable-baselines3.
 
     With `life_loss_info`, as in its ``AtariWrapper``, a lost life is an end for the agent while the
     game goes on.
@@ -125,7 +125,7 @@ class StableBaselinesEnv(Generic[ObservationName], VecEnv):
         return observations, rewards.astype(np.float32), is_done, listed
 
     def _name_infos(self, infos: dict[str, Any]) -> list[dict[str, Any]]:
-        """The infos of each game, as Atari environments have them."""
+        """Return the info of each game, as Atari environments have it."""
         names = ("lives", "frame_number", "episode_frame_number")
         values = zip(*(infos[name].tolist() for name in names), strict=True)
         return [dict(zip(names, each, strict=True)) for each in values]
@@ -135,24 +135,24 @@ class StableBaselinesEnv(Generic[ObservationName], VecEnv):
         self._games.close()
 
     def get_images(self) -> list[NDArray[np.uint8]]:
-        """The newest frames, if ``render_mode`` is ``"rgb_array"``."""
+        """Return the newest frames, if ``render_mode`` is ``"rgb_array"``."""
         return list(self._games.render() or ())
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """An attribute of the environment of all games, once for each of `indices`."""
+        """Return an attribute of the environment of all games, once for each of `indices`."""
         if not hasattr(self._games, attr_name):
             advice = "see dir(pixelpong.make_vec)"
             raise EnvAttributeError(f"make_sb3: {unknown('attribute', attr_name, advice)}")
         return [getattr(self._games, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        """Refused: the games share their attributes."""
+        """Refuse, because the games share their attributes."""
         raise ConfigError(f"The games cannot set {attr_name} one by one; give options to make_sb3.")
 
     def env_method(self, method_name: str, *_: Any, indices: Any = None, **__: Any) -> list[Any]:
-        """Refused: the games share their methods."""
+        """Refuse, because the games share their methods."""
         raise ConfigError(f"The games cannot call {method_name} one by one; use make_vec for that.")
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
-        """Whether the infos are those of this wrapper, which is true of `Monitor`."""
+        """Whether the infos are those of this wrapper; those of `Monitor` are."""
         return [issubclass(wrapper_class, Monitor) for _ in self._get_indices(indices)]

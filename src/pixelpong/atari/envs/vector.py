@@ -216,7 +216,7 @@ class VectorEnv(
         return self._reset(seed, options)
 
     def _reset(self, seed: Any, options: Any, *kept: Any) -> tuple[NDArray[Any], dict[str, Any]]:
-        """Start episodes; the environment keeps what is given from then on."""
+        """Start episodes, and replace what is kept beside the games if it is given."""
         with self._turns.lock:
             self._turns.settle()
             mask = read_mask(options, self.num_envs, is_first=not self._is_seeded)
@@ -263,7 +263,7 @@ class VectorEnv(
             self._begin(*self._order(actions), is_sent=True)
 
     def recv(self) -> Step:
-        """The results of what was sent; with a `batch_size`, of the games that come next."""
+        """Return the results of what was sent; with a `batch_size`, of the next games."""
         with self._turns.lock:
             pending = self._pending
             if self._has_batches and pending.received is not None:
@@ -279,7 +279,7 @@ class VectorEnv(
         raise EnvError("There are no functions for JAX: use step(), or send() and recv().")
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
-        """The newest frames, [rows, 160, 3] uint8 each, if ``render_mode`` is ``"rgb_array"``.
+        """Return the newest frames, [rows, 160, 3] uint8 each, if `render_mode` is ``"rgb_array"``.
 
         A game has 210 rows; a European one has 250. Of several games, all frames have the most rows
         of any game. Those below a game's own are black.
@@ -291,7 +291,7 @@ class VectorEnv(
             return tuple(map(paint, self._options.all_games, self._games.frames))
 
     def clone_state(self) -> State:
-        """The state on which the future of all games depends, for `restore_state`.
+        """Return the state on which the future of all games depends, for `restore_state`.
 
         Raises:
             EnvOrderError: the environment has a `batch_size`; some results may not be received.
@@ -315,7 +315,7 @@ class VectorEnv(
             self._games.restore(state, Pending(self._all, kept=self._pending.kept))
 
     def _observe(self) -> NDArray[Any]:
-        """The newest observations again, [N, …]."""
+        """Return the newest observations again, [N, …]."""
         with self._turns.lock:
             self._turns.settle()
             self._moves[:, 0] = LEAVE
@@ -349,7 +349,7 @@ class VectorEnv(
         return self._turns.noted or Pending(self._all)
 
     def _keep(self, kept: Any) -> None:
-        """Keep something else beside the games."""
+        """Replace what the environment keeps beside its games."""
         with self._turns.lock:
             self._turns.note(self._pending._replace(kept=kept))
 

@@ -125,7 +125,7 @@ class Games:
         return results
 
     def make_results(self, observations: NDArray[Any], final: NDArray[Any]) -> Results:
-        """Results of the next step of B games that go into these arrays, see `play`; B ≤ N."""
+        """Make the results of a step of B ≤ N games with these arrays; see `play`."""
         size = len(observations) or len(self.rows)
         numbers, ends = np.empty((7, size), np.int32), np.empty((3, size), np.bool_)
         return Results(observations, final, numbers, ends)
@@ -146,7 +146,7 @@ class Games:
         self.turns.begin(play, noted, is_sent=is_sent)
 
     def let_opponents_decide(self) -> None:
-        """Have those who play the second side write its moves into the orders, if there are any."""
+        """Write the moves of the opponents, if there are any, into the orders."""
         if self._opponents is None:
             return
         uniforms, which = self.orders.uniforms, np.arange(len(self.rows))
@@ -160,7 +160,7 @@ class Games:
         )
 
     def clone(self) -> State:
-        """The state on which the future of all games depends: copies of some arrays [N, …]."""
+        """Copy the state on which the future of all games depends: arrays [N, …]."""
         return tuple(array.copy() for array in self._memory.arrays())
 
     def restore(self, state: Any, noted: Any = None) -> None:
@@ -182,7 +182,7 @@ def raise_faults(numbers: NDArray[np.int32]) -> None:
 
 
 def _as_bytes(records: NDArray[Any]) -> NDArray[np.uint8]:
-    """The bytes, [N, ·], of N records."""
+    """View N records as bytes, [N, ·]."""
     return records.view(np.uint8).reshape(len(records), records.itemsize)
 
 

@@ -28,7 +28,7 @@ _BOUNDS = {
 
 
 def read_array(name: str, value: Any, error: type[ConfigError] = ConfigError) -> NDArray[Any]:
-    """What a program gives as an array, whatever it is; an `error` if it is none."""
+    """Convert what a program has given to an array, or raise an `error`."""
     try:
         return np.asarray(value)
     except Exception as reason:  # also what an object's own conversion raises
@@ -55,7 +55,7 @@ class Memory:
         rules: Sequence[bytes],
         opponents: Opponents | None,
     ) -> None:
-        """Make it for `size` games of at most `max_frames` frames.
+        """Make the memory of `size` games of at most `max_frames` frames.
 
         A console's state has `state_size` bytes; `rules` are hashes of 32 bytes; `opponents` play
         the second side.
@@ -74,7 +74,7 @@ class Memory:
         self._max_frames, self._num_newest = max_frames, ring
 
     def arrays(self) -> State:
-        """The arrays themselves."""
+        """Return the arrays themselves, not copies."""
         played = self.rules, self.games, self.chances, self.states
         return *played, self.remembered, self.frames, *self.observed
 

@@ -20,7 +20,7 @@ from pixelpong.atari.steps.stepping import NEVER, Part
 def make_parts(
     memory: Memory, rules: Sequence[Rules], view: View, num_threads: int, *, autoresets: int
 ) -> list[list[Part]]:
-    """The parts that each thread plays; of each cartridge's games, all threads get as many.
+    """Divide the games of each cartridge evenly among the threads.
 
     `rules` are those of each game.
     """
@@ -43,7 +43,7 @@ def make_parts(
 
 
 def _make_start(facts: Cartridge, view: View) -> NDArray[np.void]:
-    """A machine from which starts are played, [1] its record, set to draw what the view needs."""
+    """Make a machine from which starts are played, [1], set to draw what the view needs."""
     machine = switch_on(facts)
     if view.has_levels:
         machine["shades"] = view.levels

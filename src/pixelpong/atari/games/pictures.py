@@ -35,7 +35,7 @@ def make_shrinking(height: int, width: int, num_rows: int = ROWS) -> Shrinking:
 
 
 def list_shares(size: int, small: int) -> Shares:
-    """The share that each of `size` pixels has in each of `small` pixels."""
+    """Compute the share that each of `size` pixels has in each of `small` pixels."""
     scale = size / small
     room = math.ceil(scale) + 1
     sources, weights = np.zeros((small, room), np.int64), np.zeros((small, room), np.float32)

@@ -54,12 +54,12 @@ def open_cartridge(facts: Cartridge) -> Game:
 
 @functools.cache
 def first_start(facts: Cartridge) -> NDArray[np.void]:
-    """A machine at the first start of a game, [1] of its record; do not change it."""
+    """Return a machine at the first start of a game, [1] of its record; do not change it."""
     return start(open_cartridge(facts))
 
 
 def switch_on(facts: Cartridge) -> NDArray[np.void]:
-    """A machine from which starts are played, [1] of its record."""
+    """Make a machine from which starts are played, [1] of its record."""
     machine = open_cartridge(facts).power_on()
     machine["timer_shift"] = SHIFT
     return machine
@@ -110,7 +110,7 @@ def make_console(
 
 
 def _make_rules(rules: Rules) -> NDArray[np.void]:
-    """The rules for compiled code, [1] `RULES`, except what is drawn."""
+    """Convert rules to those for compiled code, [1] `RULES`, without what is drawn."""
     facts, game = rules.cartridge, open_cartridge(rules.cartridge)
     record = np.zeros(1, RULES)
     for field in dataclasses.fields(rules):
@@ -125,7 +125,7 @@ def _make_rules(rules: Rules) -> NDArray[np.void]:
 
 
 def make_starts(facts: Cartridge) -> Starts:
-    """What a thread needs to play the starts of games."""
+    """Make what a thread needs to play the starts of games."""
     first = first_start(facts)
     count = _NUM_STARTS[facts.start]
     return Starts(

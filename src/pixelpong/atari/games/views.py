@@ -109,7 +109,7 @@ def _atari_shape(view: View) -> tuple[int, ...]:
 
 
 def _make_atari_arrays(size: int, view: View) -> Arrays:
-    """The stacks of reduced pictures, and the newest picture for a step that ends early."""
+    """Make the stacks of reduced pictures, and room for the newest picture."""
     stacks = np.zeros((size, *view.kernel_shape), np.uint8)
     return stacks, np.zeros((size, view.channels, view.rows, WIDTH), np.uint8)
 

@@ -82,7 +82,7 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
                     num_known = count
 
         def find_entry(*args: Any) -> Any:
-            """The machine code for arguments of these types; None if it is not compiled."""
+            """Return the machine code for these types, or None if it is not compiled."""
             with contextlib.suppress(KeyError):
                 return kernel.get_overload(tuple(map(numba.typeof, args)))
             return None
@@ -123,7 +123,7 @@ _opening = threading.Lock()
 
 
 def _decorate(function: Callable[..., Any], folder: Path | None, options: dict[str, Any]) -> Any:
-    """Make numba's kernel, with its cache in a folder."""
+    """Make numba's kernel, with its cache in the folder if there is one."""
     kernel: Any = None
     if folder is not None:
         # Numba raises an error if it cannot use the folder.
@@ -135,7 +135,7 @@ def _decorate(function: Callable[..., Any], folder: Path | None, options: dict[s
 
 
 def _find_folder(sources: str) -> Path | None:
-    """A writable folder for code compiled from sources with this hash, with only whole files in it.
+    """Find a writable folder for code compiled from these sources, and delete damaged files in it.
 
     It is inside the folder that the user gave to numba, or else in our cache folder or next to
     the package. None if no folder is writable and trusted.
@@ -160,7 +160,7 @@ def _drop_damaged(folder: Path) -> None:
 
 
 def _list_files(folder: Path) -> list[Path]:
-    """The files that numba has written to a folder."""
+    """List the files that numba has written to a folder."""
     return sorted(folder.rglob("*.nb[ci]"))
 
 
@@ -189,7 +189,7 @@ event.register("numba:compile", _Announcement())
 
 @contextlib.contextmanager
 def _caching_in(folder: Path) -> Iterator[None]:
-    """Context manager that has numba cache the functions decorated inside it in a folder.
+    """Have numba cache the functions that are decorated in this context in the folder.
 
     That takes two settings: users can also choose the classes that find a folder.
     """
@@ -216,7 +216,7 @@ def _hash_sources(function: Callable[..., Any]) -> str:
 
 @functools.cache
 def _follow_imports(files: frozenset[Path]) -> list[Path]:
-    """These files, and all files of this package that they import, at any depth."""
+    """List these files and all files of this package that they import, at any depth."""
     found: set[Path] = set()
     left = set(files)
     while left:
@@ -231,7 +231,7 @@ _IMPORT = re.compile(rb"^ *from ([\w.]+) import (\([^)]*\)|.*)$", re.M)
 
 @functools.cache
 def _list_imports(path: Path) -> frozenset[Path]:
-    """The files of this package from which a file imports something."""
+    """List the files of this package from which a file imports something."""
     modules, found = _list_modules(), set()
     for module, names in _IMPORT.findall(_read_source(path)):
         whole = [module, *(module + b"." + name for name in re.findall(rb"\w+", names))]
@@ -241,7 +241,7 @@ def _list_imports(path: Path) -> frozenset[Path]:
 
 @functools.cache
 def _list_modules() -> dict[bytes, Path]:
-    """The files of this package by the names of their modules."""
+    """Map the names of this package's modules to their files."""
     above = _PACKAGE.parent
     files = {path.relative_to(above).with_suffix("").parts: path for path in _PACKAGE.rglob("*.py")}
     names = {".".join(parts).removesuffix(".__init__"): path for parts, path in files.items()}

@@ -73,7 +73,7 @@ def begin(console, game):  # type: ignore[no-untyped-def]
 
 @kernel_part
 def clear(console, game):  # type: ignore[no-untyped-def]
-    """Set what is counted in an episode to its start."""
+    """Reset an episode's counts."""
     rules = console.rules[0]
     game.is_on = 1
     game.steps = game.num_frames = game.episode_frames = game.fault = 0
@@ -135,7 +135,7 @@ def play_step(console, game, uniforms):  # type: ignore[no-untyped-def]
 
 @kernel_part
 def hold(rules, game, moves, uniforms, count, actions):  # type: ignore[no-untyped-def]
-    """Decide for each of the next frames whether the held actions stick; write the `actions`."""
+    """Decide for each frame whether the previous actions stick, and write `actions`."""
     width = len(uniforms) // rules.num_sides
     for k in range(count):
         actions[k] = 0

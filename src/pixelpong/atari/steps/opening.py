@@ -51,7 +51,7 @@ def toss_coins(coins, count, row):  # type: ignore[no-untyped-def]
 
 @kernel_part
 def use_coins(rules, chance, count):  # type: ignore[no-untyped-def]
-    """Use the coins of these many frames, if there are coins."""
+    """Consume the random numbers of `count` frames, if the game draws its own."""
     if rules.tosses_coins:
         chance.coins.used += 2 * count
 

@@ -123,7 +123,7 @@ def are_chances(chances: NDArray[np.void]) -> bool:
 
 
 def aligned_zeros(*shape: int, dtype: DTypeLike = np.float64) -> NDArray[Any]:
-    """Zeros that start at a cache line and share no line with other arrays.
+    """Return zeros that start at a cache line and share no line with other arrays.
 
     So a row occupies no more lines than it needs, and no two threads slow each other down by
     writing to the same line.

@@ -22,7 +22,7 @@ _MOST_REJECTED = 100  # two in succession are rejected with a probability of 1e-
 
 @kernel_part
 def seed_twister(twister, seed):  # type: ignore[no-untyped-def]
-    """Seed it with the lowest 32 bits of a number."""
+    """Seed a generator with the lowest 32 bits of a number."""
     word = seed & (_MOST - 1)
     twister.words[0] = word
     for k in range(1, _SIZE):
@@ -33,7 +33,7 @@ def seed_twister(twister, seed):  # type: ignore[no-untyped-def]
 
 @kernel_part
 def peek(twister, ahead):  # type: ignore[no-untyped-def]
-    """The number that is used after `ahead` others, below WORDS − 624; nothing is used."""
+    """Return the number after `ahead` others, below WORDS − 624, without consuming any."""
     wanted, words = twister.used + ahead, twister.words
     while twister.made <= wanted:
         n = twister.made
@@ -51,7 +51,7 @@ def peek(twister, ahead):  # type: ignore[no-untyped-def]
 
 @kernel_part
 def use(twister):  # type: ignore[no-untyped-def]
-    """Use a number."""
+    """Consume the next number and return it."""
     number = peek(twister, 0)
     twister.used += 1
     return number
@@ -59,7 +59,7 @@ def use(twister):  # type: ignore[no-untyped-def]
 
 @kernel_part
 def use_below(twister, n):  # type: ignore[no-untyped-def]
-    """A number from 0 to n − 1, as C++'s ``uniform_int_distribution`` of GNU's library gives it.
+    """Draw a number from 0 to n − 1 as GNU's C++ ``uniform_int_distribution`` does.
 
     The method is Lemire's; very few numbers are rejected. A generator of zeros, which no seed
     gives, would reject all of its numbers, so there is a limit.
