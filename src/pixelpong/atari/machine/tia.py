@@ -208,14 +208,13 @@ def move_objects(m: Machine, t: Int) -> None:
     m.dirty |= dirty & ALL_OBJECTS
 
 
-def set_motion(m: Machine, t: Int, register: Int, value: Int) -> None:
-    """Write to HMxx; at a certain time after HMOVE, this makes missile 0 move in every line."""
-    is_late = t == m.hmove_at + 21 and m.tia[register] == 0x70 and value & 0xF0 == 0x60
-    if register == HMP0 + 2 and is_late:
+def set_motion(m: Machine, t: Int, value: Int) -> None:
+    """Write to HMM0; at a certain time after HMOVE, this makes missile 0 move in every line."""
+    if t == m.hmove_at + 21 and m.tia[HMM0] == 0x70 and value & 0xF0 == 0x60:
         draw_to(m, 3 * t)
         m.stars = 1
         m.star = 0
-    m.tia[register] = value & 0xF0
+    m.tia[HMM0] = value & 0xF0
 
 
 def set_blank(m: Machine, t: Int, value: Int) -> None:
@@ -278,8 +277,11 @@ def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
         return (t + 75) // 76 * 76
     if IS_PLAIN[register] and m.tia[register] == value & MEANING[register]:
         return t
-    if register >= HMP0 and register <= HMBL:
-        set_motion(m, t, register, value)
+    # `atari.machine.tia_writes` reads these cases, so their conditions depend on `register` alone.
+    if register == HMM0:
+        set_motion(m, t, value)
+    elif register >= HMP0 and register <= HMBL:
+        m.tia[register] = value & 0xF0
     elif register in (RESP0, RESP1):
         set_player_position(m, t, register - RESP0)
     elif register > RESP1 and register <= RESBL:
@@ -303,8 +305,7 @@ def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
     elif register == HMOVE:
         move_objects(m, t)
     elif register == HMCLR:
-        for k in range(5):
-            m.tia[HMP0 + k] = 0
+        m.tia[HMP0] = m.tia[HMP0 + 1] = m.tia[HMM0] = m.tia[HMM0 + 1] = m.tia[HMBL] = 0
     elif register == CXCLR:
         clear_collisions(m, t)
     return t
