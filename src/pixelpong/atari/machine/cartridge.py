@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pixelpong.atari.machine.banks import LINE, NONE, QUARTERS, WHOLE
 from pixelpong.atari.machine.disassembly import BankedRom, Spot, read_vector
+from pixelpong.atari.machine.opcodes import ALWAYS_SET
 from pixelpong.atari.machine.playing import JOYSTICK, PADDLE, RIGHT_JOYSTICK
 from pixelpong.atari.machine.record import (
     DRAW_BOTH,
@@ -204,7 +205,7 @@ class Cartridge:
     def power_on(self, rom: bytes) -> NDArray[np.void]:
         """A machine that has just been switched on, with empty memory: [1] of its record."""
         machine: Any = make_machine(self.record)
-        machine["s"], machine["p"] = 0xFF, 0x30
+        machine["s"], machine["p"] = 0xFF, ALWAYS_SET
         machine["swcha"], machine["swchb"], machine["fire"] = 0xFF, 0x3F, 0x80
         controls = CONTROLS[self.controls]
         middle = (PADDLE_LOWEST + self.highest_ohm) // 2 if controls.kind == PADDLE else NO_PADDLE

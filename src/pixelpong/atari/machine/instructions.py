@@ -12,19 +12,31 @@ Time: an instruction reads and writes in its last cycle, as in ALE.
 
 from __future__ import annotations
 
-from pixelpong.atari.machine.opcodes import CHANGES, WRITES, Opcode
+from pixelpong.atari.machine.opcodes import (
+    ALWAYS_SET,
+    CARRY,
+    CHANGES,
+    DECIMAL,
+    INTERRUPT,
+    NEGATIVE,
+    OVERFLOW,
+    WRITES,
+    ZERO,
+    Opcode,
+)
 
 VARIABLES = "q = b = r = w = e = u = 0"
 REGISTERS = ("a", "x", "y", "s")
 # The flags as one byte, in the form that PHP pushes.
-FLAGS = "(n & 128 | v << 6 | 0x30 | d << 3 | i << 2 | (z == 0) << 1 | c)"
-SET_FLAGS = (
-    "n = {0}; z = {0} & 2 == 0; v = {0} >> 6 & 1; c = {0} & 1; i = {0} >> 2 & 1; d = {0} >> 3 & 1"
+FLAGS = (
+    f"(n & {1 << NEGATIVE} | v << {OVERFLOW} | {ALWAYS_SET} | d << {DECIMAL} | i << {INTERRUPT}"
+    f" | (z == 0) << {ZERO} | c << {CARRY})"
 )
 
 CONDITIONS = {
     "BCC": "c == 0", "BCS": "c != 0", "BEQ": "z == 0", "BNE": "z != 0",
-    "BMI": "n & 128 != 0", "BPL": "n & 128 == 0", "BVC": "v == 0", "BVS": "v != 0",
+    "BMI": f"n & {1 << NEGATIVE} != 0", "BPL": f"n & {1 << NEGATIVE} == 0",
+    "BVC": "v == 0", "BVS": "v != 0",
 }  # fmt: skip
 
 _RESULT = "c = w >> 8 & 1; v = w >> 9; a = n = z = w & 255"
@@ -83,6 +95,13 @@ _HIGH_WRITES = {"SHA": "a & x", "SHS": "s", "SHX": "x", "SHY": "y"}
 _STOPS = "if m.stop: goto(out)"
 
 
+def unpack_flags(byte: str) -> str:
+    """Return lines that set the flags from a byte in the form of `FLAGS`."""
+    bits = {"v": OVERFLOW, "d": DECIMAL, "i": INTERRUPT, "c": CARRY}
+    others = "; ".join(f"{name} = {byte} >> {bit} & 1" for name, bit in bits.items())
+    return f"n = {byte}; z = {byte} & {1 << ZERO} == 0; {others}"
+
+
 def _push(value: str) -> str:
     return f"t = push(m, t, s, {value}); s = s - 1 & 255"
 
@@ -96,7 +115,7 @@ def _pull_first(opcode: int) -> str:
 
 
 def _pull_flags(opcode: int) -> str:
-    return f"{_pull_first(opcode)}; {SET_FLAGS.format('r')}"
+    return f"{_pull_first(opcode)}; {unpack_flags('r')}"
 
 
 _CALL = f"w = pc - 1 & 0xFFFF; {_push('w >> 8')}; {_push('w & 255')}"

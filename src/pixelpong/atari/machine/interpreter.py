@@ -13,9 +13,9 @@ from __future__ import annotations
 from pixelpong.atari.machine.instructions import (
     FLAGS,
     REGISTERS,
-    SET_FLAGS,
     VARIABLES,
     instruction_code,
+    unpack_flags,
 )
 from pixelpong.atari.machine.lowering import Lowering
 from pixelpong.atari.machine.opcodes import LENGTHS, OPCODES
@@ -52,7 +52,7 @@ def begin(program: Program, name: str, result: str = NOTHING) -> Lowering:
     out = Lowering(program, name, "noinline optnone" if is_rare else "noinline")
     out.code(f"t = m.now; pc = m.pc; {VARIABLES}; p = m.p")
     out.code("; ".join(f"{name} = m.{name}" for name in REGISTERS))
-    out.code(SET_FLAGS.format("p"))
+    out.code(unpack_flags("p"))
     return out
 
 

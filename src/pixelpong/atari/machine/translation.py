@@ -30,11 +30,11 @@ from pixelpong.atari.machine.instructions import (
     FLAGS,
     OPERATIONS,
     PAGE_COSTS,
-    SET_FLAGS,
     SUM,
     address_code,
     instruction_code,
     stored_value,
+    unpack_flags,
 )
 from pixelpong.atari.machine.interpreter import begin, end
 from pixelpong.atari.machine.lowering import Lowering
@@ -219,7 +219,7 @@ class Translation:
     def _return(self, one: Instruction) -> str:
         """The code of RTS or RTI if the stack is in memory."""
         count = 3 if one.opcode.name == "RTI" else 2
-        flags = f"s = s + 1; r = m.ram[s & 127]; {SET_FLAGS.format('r')}; " if count == 3 else ""
+        flags = f"s = s + 1; r = m.ram[s & 127]; {unpack_flags('r')}; " if count == 3 else ""
         pull = "pc = m.ram[s + 1 & 127] | m.ram[s + 2 & 127] << 8; s = s + 2"
         pull += "; pc = pc + 1 & 0xFFFF" if count == 2 else ""
         condition = f"s >= 0x7F and s < {0x100 - count}"
