@@ -24,7 +24,7 @@ HAS_RAM = 0  # whether 128 addresses for writing, then 128 for reading, access e
 
 
 @inline
-def place_of(m: Machine, address: Int) -> Int:
+def offset_of(m: Machine, address: Int) -> Int:
     """The offset in the ROM that an address maps to."""
     if SCHEME == NONE:
         return address & ROM_SIZE - 1
@@ -44,7 +44,7 @@ def is_simple(address: Int) -> Int:
 @inline
 def read_rom(m: Machine, address: Int) -> Int:
     """Read a byte of the ROM."""
-    return rom[place_of(m, address)]  # type: ignore[name-defined]
+    return rom[offset_of(m, address)]  # type: ignore[name-defined]
 
 
 def switch_bank(m: Machine, address: Int) -> None:

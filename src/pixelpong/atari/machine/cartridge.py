@@ -144,8 +144,8 @@ class Cartridge:
         """Where the code begins: at a reset, an interrupt, and behind jumps through memory."""
         size = len(rom.content)
         vectors = [read_vector(rom.content, size - k) for k in (4, 2)]
-        places = [0xF000 | place for place in self.entries]
-        return [(address % size, address) for address in (*vectors, *places)]
+        others = [0xF000 | offset for offset in self.entries]
+        return [(address % size, address) for address in (*vectors, *others)]
 
     def all_constants(self, rom: BankedRom) -> dict[str, Any]:
         """The constants of the machine's modules that this cartridge gives."""
@@ -183,19 +183,19 @@ class Cartridge:
             ),
         ]
         steps = [step for step in steps if step[2]]
-        found = {
+        constants = {
             "STEPS": tuple(steps),
             "NUM_STEPS": len(steps),
             "COUNTED_FRAMES": self.counted_frames,
         }
         if select := self.select:
-            found |= {
+            constants |= {
                 "CHOICE": tuple(select.until.items()),
                 "NUM_VALUES": len(select.until),
                 "FIRST_PRESS": select.first,
                 "PRESS": select.frames,
             }
-        return found
+        return constants
 
     def _board_constants(self) -> dict[str, Any]:
         """The constants of `atari.machine.digits`."""

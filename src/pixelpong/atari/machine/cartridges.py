@@ -22,29 +22,29 @@ from pixelpong.errors import EmulatorError, did_you_mean, unknown
 def facts() -> dict[str, dict[str, Any]]:
     """The lines of the file, by name."""
     text = resources.files(__package__).joinpath("cartridges.json").read_text("utf-8")
-    found: dict[str, dict[str, Any]] = json.loads(text)
-    return found
+    lines: dict[str, dict[str, Any]] = json.loads(text)
+    return lines
 
 
 def names() -> list[str]:
     """The names of the cartridges whose memory and pictures are ALE's in every frame."""
-    return [name for name, each in facts().items() if "not_covered" not in each]
+    return [name for name, line in facts().items() if "not_covered" not in line]
 
 
 def not_covered() -> dict[str, str]:
     """The others, and why each is not covered."""
-    return {name: each["not_covered"] for name, each in facts().items() if "not_covered" in each}
+    return {name: line["not_covered"] for name, line in facts().items() if "not_covered" in line}
 
 
 def scored_names() -> list[str]:
     """The names of the cartridges whose points, lives and ends are ALE's, too."""
-    return [name for name, each in facts().items() if "scoring" in each]
+    return [name for name, line in facts().items() if "scoring" in line]
 
 
 def not_scored() -> dict[str, str]:
     """The others, and why their points, or the whole cartridge, are not covered."""
-    others = {name: each for name, each in facts().items() if "scoring" not in each}
-    return {name: each.get("not_covered") or each["not_scored"] for name, each in others.items()}
+    others = {name: line for name, line in facts().items() if "scoring" not in line}
+    return {name: line.get("not_covered") or line["not_scored"] for name, line in others.items()}
 
 
 @functools.cache

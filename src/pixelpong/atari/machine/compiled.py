@@ -106,12 +106,12 @@ class Game:
         """The cartridge's program, linked to that of the console."""
         notes = Notes(self._banked, self._key("notes"), self._folder)
         if notes.read():
-            found = notes.spots
+            spots = notes.spots
         else:
             code = self._load_plain()
-            found = frozenset(explore(code, self.power_on, len(self._rom)))
-            notes.write(found)
-        entries = sorted(found)
+            spots = frozenset(explore(code, self.power_on, len(self._rom)))
+            notes.write(spots)
+        entries = sorted(spots)
         code = self._load(self._translated(entries), _console())
         # The notes are kept when the process ends, if not before.
         self.keep_notes = weakref.finalize(self, notes.keep, code, entries)

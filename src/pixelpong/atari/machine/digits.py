@@ -61,8 +61,8 @@ def wrap(change: Int, size: Int) -> Int:
 
 def count(m: Machine, value: Int) -> Int:
     """The number of the board's cells that have a value."""
-    found = 0
+    cells = 0
     for k in range(CELLS):
         if m.ram[BOARD[k]] == value:
-            found += 1
-    return found
+            cells += 1
+    return cells

@@ -51,11 +51,11 @@ def explore(code: NativeCode, power_on: Callable[[], NDArray[np.void]], size: in
     for _ in range(_GAMES):
         machine: Any = power_on()
         machine["draws"], machine["swcha"] = DRAW_NOTHING, 0xFF
-        goes_on = hold(machine, NO_SWITCH, IDLE_FRAMES) and hold(machine, RESET, _RESET_FRAMES)
+        is_running = hold(machine, NO_SWITCH, IDLE_FRAMES) and hold(machine, RESET, _RESET_FRAMES)
         for _ in range(_FRAMES // _HOLD):
-            if goes_on:  # something unsupported ends the game early
+            if is_running:  # something unsupported ends the game early
                 _press(machine, rng)
-                goes_on = hold(machine, NO_SWITCH, _HOLD)
+                is_running = hold(machine, NO_SWITCH, _HOLD)
     return set(read_seen(code, size))
 
 
@@ -72,8 +72,8 @@ def read_seen(code: NativeCode, size: int) -> dict[Spot, int]:
     table = (ctypes.c_uint32 * size).from_address(code.address("atari.seen"))
     noted = np.array(table)
     return {
-        (int(place), int(noted[place]) & 0xFFFF): int(noted[place]) >> 16
-        for place in np.flatnonzero(noted)
+        (int(offset), int(noted[offset]) & 0xFFFF): int(noted[offset]) >> 16
+        for offset in np.flatnonzero(noted)
     }
 
 
@@ -90,10 +90,10 @@ class Notes:
 
     def read(self) -> bool:
         """Read the stored spots, if there are any."""
-        found = self._read()
-        if found is not None:
-            self._rounds, self.spots = found
-        return found is not None
+        content = self._read()
+        if content is not None:
+            self._rounds, self.spots = content
+        return content is not None
 
     def _read(self) -> tuple[int, frozenset[Spot]] | None:
         """The rounds of compiling again and the spots; None if the file has something else."""
@@ -102,14 +102,14 @@ class Notes:
             return None
         rounds, *numbers = np.frombuffer(content, "<u4").tolist()
         spots = frozenset((number >> 16, number & 0xFFFF) for number in numbers)
-        if any(place >= self._size or pc & 0x1000 == 0 for place, pc in spots):
+        if any(offset >= self._size or pc & 0x1000 == 0 for offset, pc in spots):
             return None
         return rounds, spots
 
     def write(self, spots: Iterable[Spot], rounds: int = 0) -> None:
         """Store spots for the next process."""
         if self._path is not None:
-            numbers = [rounds, *(place << 16 | pc for place, pc in sorted(spots))]
+            numbers = [rounds, *(offset << 16 | pc for offset, pc in sorted(spots))]
             keep(self._path, np.array(numbers, "<u4").tobytes())
 
     def keep(self, code: NativeCode, known: Iterable[Spot]) -> None:

@@ -121,10 +121,10 @@ def _pull_flags(opcode: int) -> str:
 _CALL = f"w = pc - 1 & 0xFFFF; {_push('w >> 8')}; {_push('w & 255')}"
 
 
-def jump_code(one: Opcode, low: str, high: str) -> str | None:
+def jump_code(opcode: Opcode, low: str, high: str) -> str | None:
     """Return the code of an instruction that moves pc or the stack; None for others."""
     target = f"pc = {low} | {high} << 8"
-    match one.name, one.mode:
+    match opcode.name, opcode.mode:
         case name, "rel":
             jump = f"w = pc + ({low} ^ 128) - 128 & 0xFFFF; t += 1 + ((w ^ pc) >> 8 != 0); pc = w"
             return f"if {CONDITIONS[name]}: {jump}"
@@ -156,18 +156,18 @@ def jump_code(one: Opcode, low: str, high: str) -> str | None:
     return None
 
 
-def address_code(one: Opcode, low: str, high: str) -> tuple[str, str]:
+def address_code(opcode: Opcode, low: str, high: str) -> tuple[str, str]:
     """Return lines that set q to the operand's address, and the byte that is then on the bus."""
-    costs = one.name in PAGE_COSTS
-    match one.mode:
+    costs = opcode.name in PAGE_COSTS
+    match opcode.mode:
         case "zp":
             return f"q = {low}", low
         case "zpx" | "zpy":
-            return f"q = {low} + {one.mode[2]} & 255", low
+            return f"q = {low} + {opcode.mode[2]} & 255", low
         case "abs":
             return f"q = {low} | {high} << 8", high
         case "abx" | "aby":
-            index = one.mode[2]
+            index = opcode.mode[2]
             cost = f"t += {low} + {index} >> 8\n" if costs else ""
             return f"{cost}q = ({low} | {high} << 8) + {index} & 0xFFFF", high
         case "izx":
@@ -179,7 +179,7 @@ def address_code(one: Opcode, low: str, high: str) -> tuple[str, str]:
             load = f"if {low} > 127 and {low} < 255: {memory}\nelse: {other}\n"
             cost = "t += r + y >> 8\n" if costs else ""
             return f"{load}{cost}q = (r | b << 8) + y & 0xFFFF", "b"
-    raise AssertionError(one)
+    raise AssertionError(opcode)
 
 
 def read_code(mode: str, bus: str) -> str:
@@ -209,28 +209,28 @@ def stored_value(name: str) -> str:
     return "(a & x)" if name == "SAX" else name[2].lower()
 
 
-def instruction_code(one: Opcode, low: str, high: str) -> str:
+def instruction_code(opcode: Opcode, low: str, high: str) -> str:
     """Return an instruction's code; pc is already the next address (for BRK, its own)."""
-    lines = [f"t += {one.cycles}"]
-    jump = jump_code(one, low, high)
+    lines = [f"t += {opcode.cycles}"]
+    jump = jump_code(opcode, low, high)
     if jump is not None:
         return f"{lines[0]}\n{jump}"
-    match one.mode:
+    match opcode.mode:
         case "imp":
-            lines.append(OPERATIONS[one.name])
+            lines.append(OPERATIONS[opcode.name])
         case "acc":
-            lines += ["r = a", OPERATIONS[one.name], "a = r"]
+            lines += ["r = a", OPERATIONS[opcode.name], "a = r"]
         case "imm":
-            lines += [f"r = {low}", OPERATIONS[one.name]]
+            lines += [f"r = {low}", OPERATIONS[opcode.name]]
         case _:
-            address, bus = address_code(one, low, high)
+            address, bus = address_code(opcode, low, high)
             lines.append(address)
-            if one.name in WRITES:
-                lines.append(OPERATIONS.get(one.name, ""))
-                lines.append(write_code(one.mode, stored_value(one.name)))
-            elif one.name in CHANGES:
-                lines += ["e = q", read_code(one.mode, bus), OPERATIONS[one.name]]
-                lines += ["q = e", write_code(one.mode, "r")]
+            if opcode.name in WRITES:
+                lines.append(OPERATIONS.get(opcode.name, ""))
+                lines.append(write_code(opcode.mode, stored_value(opcode.name)))
+            elif opcode.name in CHANGES:
+                lines += ["e = q", read_code(opcode.mode, bus), OPERATIONS[opcode.name]]
+                lines += ["q = e", write_code(opcode.mode, "r")]
             else:
-                lines += [read_code(one.mode, bus), OPERATIONS[one.name]]
+                lines += [read_code(opcode.mode, bus), OPERATIONS[opcode.name]]
     return "\n".join(line for line in lines if line)

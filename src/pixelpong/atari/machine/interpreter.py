@@ -26,11 +26,12 @@ MOST_TIMES = 0x7FFF  # the largest count
 
 _LONG = 76 * 400  # a frame's instructions are counted after this many cycles
 _STOPS = {"unknown": NOT_IMPLEMENTED, "long": LONG_FRAME, "too_many": TOO_MANY}
+_LEAPS = ("ind", "abs", "abx", "aby", "izy")  # modes after which the translation may continue
 _LENGTH = tuple(LENGTHS[OPCODES[code].mode] if code in OPCODES else 0 for code in range(256))
 
 _FETCH = """
 if is_simple(pc) and is_simple(pc + 2):
- w = place_of(m, pc)
+ w = offset_of(m, pc)
  op = rom[w]; o1 = rom[w + 1]; o2 = rom[w + 2]
  if (pc & 0x3FF) > 0x3FD: o1 = read_rom(m, pc + 1); o2 = read_rom(m, pc + 2)
 else:
@@ -75,13 +76,13 @@ def add_interpreter(program: Program) -> None:
     program.add_names({"INSTRUCTION_LENGTH": _LENGTH})
     out = begin(program, "interpret")
     out.code("op = o1 = o2 = 0; is_led = 1")
-    out.code(f"if {_IS_FREE}:\n w = place_of(m, pc)\n if ENTRY_PC[w] != pc: {_NOTE}")
+    out.code(f"if {_IS_FREE}:\n w = offset_of(m, pc)\n if ENTRY_PC[w] != pc: {_NOTE}")
     out.goto("first")
     out.label("led")
     out.code("is_led = 1")
     out.label("next")
     out.code(
-        f"if {_IS_FREE}:\n w = place_of(m, pc)\n if ENTRY_PC[w] == pc: goto(out)\n"
+        f"if {_IS_FREE}:\n w = offset_of(m, pc)\n if ENTRY_PC[w] == pc: goto(out)\n"
         f" if is_led: {_NOTE}\nis_led = 0"
     )
     out.label("first")
@@ -89,10 +90,10 @@ def add_interpreter(program: Program) -> None:
     out.code("if m.left == 0: goto(too_many)")
     out.code(f"m.left -= 1\n{_FETCH}\npc = pc + INSTRUCTION_LENGTH[op] & 0xFFFF")
     out.switch("op", {code: f"op_{code:02X}" for code in OPCODES}, "unknown")
-    for code, one in OPCODES.items():
+    for code, opcode in OPCODES.items():
         out.label(f"op_{code:02X}")
-        out.code(instruction_code(one, "o1", "o2"))
-        leaps = one.name in ("RTS", "RTI", "BRK") or one.mode in ("ind", "abs", "abx", "aby", "izy")
+        out.code(instruction_code(opcode, "o1", "o2"))
+        leaps = opcode.name in ("RTS", "RTI", "BRK") or opcode.mode in _LEAPS
         if not out.is_closed:
             out.goto("led" if leaps else "next")
     for label, stop in _STOPS.items():

@@ -85,9 +85,9 @@ class NativeCode:
 
     def address(self, name: str) -> int:
         """The address of an exported function or table."""
-        found: int = self._engine.get_global_value_address(name)
-        assert found, name
-        return found
+        address: int = self._engine.get_global_value_address(name)
+        assert address, name
+        return address
 
     def function(self, name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
         """An exported function that Python can call; other threads can run during a call."""

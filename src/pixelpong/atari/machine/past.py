@@ -38,12 +38,12 @@ def play_frame(m: Machine, counts: Int) -> None:
     if HAS_PAST == 0:
         run_frame(m, counts)
         return
-    goes_on = m.begun != 0  # a frame that was left in the middle
+    continues = m.begun != 0  # a frame that was left in the middle
     m.counts = counts
     m.draws_until = FAR
     m.touched = 0
-    m.side = m.side & 1 ^ (goes_on == 0)
-    if goes_on == 0:
+    m.side = m.side & 1 ^ (continues == 0)
+    if continues == 0:
         copy(m, THIS_BEGINNING, 0, BEGINNING_SIZE)
     run_frame(m, counts)
     if m.stop == FRAME_DONE:
@@ -52,8 +52,8 @@ def play_frame(m: Machine, counts: Int) -> None:
         end = min(m.touched if m.begun else 3 * m.now, CLOCKS * (TOP + ROWS))
         if end > CLOCKS * TOP:
             keep_beginning(m, end)
-        if m.draws == DRAW_PICTURE and (goes_on or end < CLOCKS * (TOP + ROWS)):
-            complete_picture(m, end, goes_on or m.begun)
+        if m.draws == DRAW_PICTURE and (continues or end < CLOCKS * (TOP + ROWS)):
+            complete_picture(m, end, continues or m.begun)
 
 
 def keep_beginning(m: Machine, end: Int) -> None:
@@ -84,9 +84,9 @@ def complete_picture(m: Machine, end: Int, is_in_parts: Int) -> None:
         fill(m.picture, 0, m.shades[0], ROWS * WIDTH)
         copy(m, ASIDE, 0, BEGINNING_SIZE)
         for k in range(count):
-            which = m.side * MOST_OLDER + k
-            copy(m, 0, BEGINNINGS + which * BEGINNING_SIZE, BEGINNING_SIZE)
-            m.draws_until = m.drew_to[which]
+            index = m.side * MOST_OLDER + k
+            copy(m, 0, BEGINNINGS + index * BEGINNING_SIZE, BEGINNING_SIZE)
+            m.draws_until = m.drew_to[index]
             run_frame(m, m.counts & 1)
         copy(m, 0, ASIDE, BEGINNING_SIZE)
         m.stop = FRAME_DONE

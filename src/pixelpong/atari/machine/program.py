@@ -94,10 +94,10 @@ class Program:
         """Add a tuple of numbers or of tuples; return the elements' type and a row's length."""
         if name in self.memory:
             count, linkage = self.memory[name], "" if self.is_linked else "internal "
-            what = f"{linkage}global [{count} x {INT}] zeroinitializer"
+            definition = f"{linkage}global [{count} x {INT}] zeroinitializer"
             if not count:
-                what = f"external global {INT}"
-            self._tables[name] = f"@{self.symbol(name)} = {what}"
+                definition = f"external global {INT}"
+            self._tables[name] = f"@{self.symbol(name)} = {definition}"
             return INT, 1
         if name in self.outside and name not in self.names:
             kind = self.outside[name]
@@ -105,23 +105,23 @@ class Program:
             return kind, 1
         value = self.names[name]
         row = len(value[0]) if isinstance(value[0], tuple) else 1
-        flat = [x for each in value for x in each] if row > 1 else value
+        flat = [number for line in value for number in line] if row > 1 else value
         if not 0 <= min(flat) <= max(flat) < 1 << 32:
             raise SyntaxError(f"{name}: a table's numbers have 32 bits and no sign")
         kind = next(k for k, bits in (("i8", 8), ("i16", 16), (INT, 32)) if max(flat) < 1 << bits)
-        items = ", ".join(f"{kind} {x}" for x in flat)
+        items = ", ".join(f"{kind} {number}" for number in flat)
         linkage = "private unnamed_addr "
         if name in self.outside:
             linkage, kind = "", self.outside[name]
-            items = ", ".join(f"{kind} {x}" for x in flat)
-        kept = f"@{self.symbol(name)} = {linkage}constant [{len(flat)} x {kind}] [{items}]"
-        self._tables[name] = kept
+            items = ", ".join(f"{kind} {number}" for number in flat)
+        definition = f"@{self.symbol(name)} = {linkage}constant [{len(flat)} x {kind}] [{items}]"
+        self._tables[name] = definition
         return kind, row
 
     def symbol(self, name: str) -> str:
         """The name of a function or table in IR; linked names must not be those of C functions."""
         shared = (self.signatures, self.outside, self.memory)
-        is_shared = self.is_linked and any(name in each for each in shared)
+        is_shared = self.is_linked and any(name in names for names in shared)
         is_shared = is_shared and name not in self.exports
         return f"atari.{name}" if is_shared else name
 

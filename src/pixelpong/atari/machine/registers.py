@@ -56,7 +56,7 @@ CHANGES_OBJECTS = make_table(
         **dict.fromkeys((PF0, PF1, PF2), 1 << PLAYFIELD | STALE), VDELBL: 1 << BALL | STALE,
         VDELP0: 1 << PLAYER0 | STALE, VDELP1: 1 << PLAYER1 | STALE,
         RESMP0: 1 << MISSILE0 | STALE, RESMP1: 1 << MISSILE1 | STALE,
-        **{RESP0 + each: 1 << PLAYER0 + each for each in range(5)},
+        **{RESP0 + k: 1 << PLAYER0 + k for k in range(5)},
     },
 )  # fmt: skip
 

@@ -24,8 +24,8 @@ def rom_path(name: str) -> Path:
     """The path where a cartridge's ROM should be; it is not opened."""
     if folder := os.environ.get("ALE_ROMS_DIR"):
         return Path(folder) / f"{name}.bin"
-    found = importlib.util.find_spec("ale_py")
-    package = Path((found and found.origin) or "ale_py/__init__.py").parent
+    spec = importlib.util.find_spec("ale_py")
+    package = Path((spec and spec.origin) or "ale_py/__init__.py").parent
     return package / "roms" / f"{name}.bin"
 
 

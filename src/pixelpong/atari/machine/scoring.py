@@ -65,8 +65,8 @@ class Scoring:
     @property
     def noted(self) -> list[str]:
         """Return the names whose values of the frame before a rule needs."""
-        found = re.findall(r"\bold\.(\w+)", " ".join(self.all_rules.values()))
-        return list(dict.fromkeys(found))
+        names = re.findall(r"\bold\.(\w+)", " ".join(self.all_rules.values()))
+        return list(dict.fromkeys(names))
 
 
 class _Names(ast.NodeTransformer):
@@ -88,15 +88,15 @@ class _Names(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Helpers have one argument in typed Python; here some have more."""
         name = ast.unparse(node.func)
-        given = [ast.unparse(self.visit(each)) for each in node.args]
+        arguments = [ast.unparse(self.visit(argument)) for argument in node.args]
         if name == "dec":
-            text = f"dec({given[0]})"
-            for each in given[1:]:
-                text = f"(100 * {text} + dec({each}))"
+            text = f"dec({arguments[0]})"
+            for argument in arguments[1:]:
+                text = f"(100 * {text} + dec({argument}))"
         elif name == "count":
-            text = " + ".join(f"count(m, {value})" for value in given[1:])
+            text = " + ".join(f"count(m, {value})" for value in arguments[1:])
         else:
-            text = f"{name}({', '.join(given)})"
+            text = f"{name}({', '.join(arguments)})"
         return _parse(f"({text})")
 
 

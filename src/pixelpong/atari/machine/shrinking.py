@@ -54,7 +54,7 @@ class Shrinking:
     def __init__(self, columns: Shares, rows: Shares, folder: Path | None = None) -> None:
         """Load the function from the cache or compile it."""
         parts = (*columns, *rows)
-        form = b"".join(repr(each.shape).encode() + each.tobytes() for each in parts)
+        form = b"".join(repr(part.shape).encode() + part.tobytes() for part in parts)
         key = hashlib.sha256(form + Path(__file__).read_bytes()).digest()
         self._code = NativeCode([Source(key, lambda: make_ir(columns, rows), level=1)], folder)
         self.address = self._code.address("shrink")
@@ -65,7 +65,7 @@ def make_ir(columns: Shares, rows: Shares) -> str:
     """Make the function `shrink` as IR."""
     twins = _find_twins(rows)
     starts = np.where(twins < 0, 0, rows.sources[0, twins])
-    weights = np.array([_number(each) for each in rows.weights.T.ravel()])
+    weights = np.array([_number(weight) for weight in rows.weights.T.ravel()])
     return f"""
 @twins = private constant {_array("i32", twins)}
 @starts = private constant {_array("i32", starts)}
@@ -198,8 +198,8 @@ def _sum_columns(columns: Shares) -> str:
     """Sum the columns of a row of the maximum into the slot."""
     text, width = "", columns.sources.shape[1]
     for begin in range(0, width, LANES):
-        which = np.minimum(np.arange(begin, begin + LANES), width - 1)
-        sources, weights = columns.sources[:, which], columns.weights[:, which]
+        chosen = np.minimum(np.arange(begin, begin + LANES), width - 1)
+        sources, weights = columns.sources[:, chosen], columns.weights[:, chosen]
         room = -(-int(sources.max() - sources.min() + 1) // LANES) * LANES
         low = min(int(sources.min()), WIDTH - room)
         levels, numbers = f"<{room} x i8>", f"<{room} x float>"

@@ -74,17 +74,17 @@ def _switch_on(game: Game, memory: bytes, resets: int) -> Any:
     """A machine after a reset; resets are counted from 1 since the cartridge was loaded."""
     machine: Any = game.power_on()
     machine["ram"] = np.frombuffer(memory, np.uint8)
-    place = _timer_place(game.cartridge, resets)
-    numbers = _draw(place + 1 + MEMORY)
-    machine["timer"] = SHORTEST + numbers[place] % TIMERS
+    index = _timer_index(game.cartridge, resets)
+    numbers = _draw(index + 1 + MEMORY)
+    machine["timer"] = SHORTEST + numbers[index] % TIMERS
     machine["timer_shift"] = SHIFT
     if game.cartridge.has_memory and resets > 1:
-        machine["extra_ram"] = numbers[place + 1 :] & 0xFF
+        machine["extra_ram"] = numbers[index + 1 :] & 0xFF
     return machine
 
 
-def _timer_place(cartridge: Cartridge, resets: int) -> int:
-    """The place of the timer's number; the numbers for the cartridge's memory follow it."""
+def _timer_index(cartridge: Cartridge, resets: int) -> int:
+    """Return the index of the timer's number; the numbers for the cartridge's memory follow it."""
     return MEMORY + resets - 1 + filled_bytes(cartridge) * max(resets - 2, 0)
 
 

@@ -134,26 +134,26 @@ def find_copy(m: Machine, p: Int, column: Int) -> Int:
     Return 1 if the column is inside a copy, 2 if it is one of the four before a copy, else 0.
     """
     size = m.tia[NUSIZ0 + p] & 7
-    found = 0
+    kind = 0
     for k in range(NUM_COPIES[size]):
         gap = (column + WIDTH - (m.position[p] + DISTANCES[size] * k) % WIDTH) % WIDTH
         if gap < 4:
-            found = 2
+            kind = 2
         elif gap < 4 + _SPREAD[size]:
-            found = 1
-    return found
+            kind = 1
+    return kind
 
 
 def set_player_position(m: Machine, t: Int, p: Int) -> None:
     """Write to RESPx, which moves a player to the beam; its first copy appears a line later."""
     column = strobed_position(t, 1)
-    found = find_copy(m, p, column)
-    clock = 3 * t + 11 * (found == 1)  # the current copy is drawn to its end
+    kind = find_copy(m, p, column)
+    clock = 3 * t + 11 * (kind == 1)  # the current copy is drawn to its end
     if HAS_PAST:
         m.touched = clock
     draw_before(m, clock, 1 << PLAYER0 + p)
     m.position[p] = column
-    m.hidden = m.hidden & ~(1 << p) | (found != 2) << p
+    m.hidden = m.hidden & ~(1 << p) | (kind != 2) << p
     m.dirty |= 1 << PLAYER0 + p
 
 

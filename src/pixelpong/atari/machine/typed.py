@@ -38,7 +38,7 @@ WIDE_BITS = 192
 
 def make_table(size: int, default: int, values: dict[int, int]) -> tuple[int, ...]:
     """Make a table of numbers when a module is loaded; indices not in `values` get the default."""
-    return tuple(values.get(place, default) for place in range(size))
+    return tuple(values.get(index, default) for index in range(size))
 
 
 def inline(function: Callable[..., Any]) -> Callable[..., Any]:
