@@ -1,6 +1,6 @@
-"""What the machine must know of a cartridge: facts as data, and hints as text.
+"""What the machine must know about a cartridge: facts as data, and hints as text.
 
-None of a cartridge's own code is here; that is in its ROM, on the user's machine.
+A cartridge's own code is not here. It is in the ROM, on the user's machine.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ CONTROLS = {
 
 @dataclass(frozen=True)
 class Select:
-    """How a game on the cartridge is chosen: SELECT is pressed until memory has these values."""
+    """How to choose a game on the cartridge: press SELECT until memory has these values."""
 
     frames: int  # of each press
     until: Mapping[int, int]  # by address, from 0 on
@@ -112,7 +112,7 @@ class Cartridge:
 
     @property
     def has_past(self) -> bool:
-        """Whether its pictures show parts of older frames, see `atari.machine.past`."""
+        """Whether its pictures show parts of older frames (`atari.machine.past`)."""
         return not self.modules
 
     @property
@@ -127,7 +127,7 @@ class Cartridge:
 
     @property
     def kept_size(self) -> int:
-        """The bytes at the start of its record that the future depends on: a snapshot."""
+        """The size of a snapshot: the first bytes of its record, which the future depends on."""
         return KEPT_SIZE if self.has_past else STATE_SIZE
 
     @property
@@ -137,18 +137,18 @@ class Cartridge:
         return self.coin_frames + sum(switches == SELECT for switches in pressed)
 
     def banked(self, content: bytes) -> BankedRom:
-        """Its ROM with its banks."""
+        """Return the cartridge's ROM with its bank scheme."""
         return BankedRom(content, _SCHEMES[self.scheme[:2]], self.has_memory)
 
     def spots(self, rom: BankedRom) -> list[Spot]:
-        """Where the code begins: at a reset, an interrupt, and behind jumps through memory."""
+        """List the entries of the code: reset, interrupt, and targets of jumps through memory."""
         size = len(rom.content)
         vectors = [read_vector(rom.content, size - k) for k in (4, 2)]
         others = [0xF000 | offset for offset in self.entries]
         return [(address % size, address) for address in (*vectors, *others)]
 
     def all_constants(self, rom: BankedRom) -> dict[str, Any]:
-        """The constants of the machine's modules that this cartridge gives."""
+        """Return this cartridge's values for constants of the machine's modules."""
         controls = CONTROLS[self.controls]
         return {
             "SCHEME": rom.scheme,
@@ -171,7 +171,7 @@ class Cartridge:
         }
 
     def _start_constants(self) -> dict[str, Any]:
-        """The constants of `atari.machine.resetting`."""
+        """Return the constants for `atari.machine.resetting`."""
         steps = [
             (0, NO_SWITCH, self.wait_frames),
             (0, RESET, self.reset_frames - RESET_FRAMES),
@@ -198,12 +198,12 @@ class Cartridge:
         return constants
 
     def _board_constants(self) -> dict[str, Any]:
-        """The constants of `atari.machine.digits`."""
+        """Return the constants for `atari.machine.digits`."""
         board = self.scoring.board if self.scoring else ()
         return {"BOARD": board, "CELLS": len(board)} if board else {}
 
     def power_on(self, rom: bytes) -> NDArray[np.void]:
-        """A machine that has just been switched on, with empty memory: [1] of its record."""
+        """Make a machine that was just switched on, with empty memory: [1] of its record."""
         machine: Any = make_machine(self.record)
         machine["s"], machine["p"] = 0xFF, ALWAYS_SET
         machine["swcha"], machine["swchb"], machine["fire"] = 0xFF, 0x3F, 0x80

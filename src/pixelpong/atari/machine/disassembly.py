@@ -38,22 +38,22 @@ class BankedRom:
         return 0xFE0 if self.scheme == QUARTERS else 0x1000
 
     def bank_of(self, address: int) -> int | None:
-        """The bank that an access to an address switches to, if it switches."""
+        """Return the bank that an access to an address switches to, or None."""
         bank = (address & 0xFFF) - self.hotspot
         is_switch = self.scheme == WHOLE and 0 <= bank < len(self.content) // 4096
         return bank if is_switch and address & 0x1000 else None
 
     def switches(self, address: int) -> bool:
-        """Whether an access to an address changes what other addresses map to."""
+        """Return whether an access to an address changes what other addresses map to."""
         is_quarter = self.scheme == QUARTERS and 0 <= (address & 0xFFF) - self.hotspot < 24
         return self.bank_of(address) is not None or (is_quarter and address & 0x1000 != 0)
 
     def is_memory(self, address: int) -> bool:
-        """Whether an address is in the cartridge's memory."""
+        """Return whether an address is in the cartridge's memory."""
         return self.has_ram and address & 0xF00 == 0
 
     def offset_of(self, address: int, spot: Spot) -> int | None:
-        """The ROM offset of an address, as seen by code at a spot; None if it is not certain."""
+        """Return the ROM offset of an address, as seen by code at a spot; None if uncertain."""
         offset, pc = spot
         if address & 0x1000 == 0:
             return None
@@ -90,12 +90,12 @@ class Instruction(NamedTuple):
 
     @property
     def is_call(self) -> bool:
-        """Whether a return leads to the next instruction."""
+        """Whether a later return continues after this instruction."""
         return self.opcode.name in ("JSR", "BRK")
 
     @property
     def falls_through(self) -> bool:
-        """Whether the next instruction in memory runs next."""
+        """Whether execution may continue with the next instruction in memory."""
         return self.opcode.name not in ("JMP", "RTS", "RTI", "JSR", "BRK")
 
     @property
@@ -105,7 +105,7 @@ class Instruction(NamedTuple):
 
     @property
     def written_register(self) -> int | None:
-        """The TIA register that it writes; None if it writes none, or the code does not tell."""
+        """The TIA register that it writes; None if there is none, or the code does not show it."""
         writes = self.is_direct and self.opcode.name in WRITES and self.word & 0x1080 == 0
         return self.word & 0x3F if writes else None
 
@@ -116,7 +116,7 @@ def read_vector(content: bytes, offset: int) -> int:
 
 
 def read_instruction(rom: BankedRom, spot: Spot) -> Instruction | None:
-    """Read the instruction at a spot; None if it cannot be translated."""
+    """Read the instruction at a spot; return None if it cannot be translated."""
     offset, pc = spot
     opcode = OPCODES.get(rom.content[offset])
     if opcode is None or pc & 0x1000 == 0 or rom.is_memory(pc):
@@ -142,7 +142,7 @@ def read_instruction(rom: BankedRom, spot: Spot) -> Instruction | None:
 def disassemble(
     rom: BankedRom, entries: Iterable[Spot]
 ) -> tuple[dict[Spot, Instruction], set[Spot]]:
-    """Find the reachable instructions by their spots, and the spots that returns lead to.
+    """Find the reachable instructions, by spot, and the spots that returns or frames start at.
 
     >>> content = bytes.fromhex("a207 ca d0fd").ljust(2048, b"\\2")
     >>> [i.opcode.name for i in disassemble(BankedRom(content), [(0, 0xF000)])[0].values()]

@@ -60,7 +60,7 @@ def explore(code: NativeCode, power_on: Callable[[], NDArray[np.void]], size: in
 
 
 def _press(machine: Any, rng: np.random.Generator) -> None:
-    """Use every kind of controller; a paddle's button is one of the joystick's directions."""
+    """Set all controllers at random; a paddle's button is one of the joystick's directions."""
     left, right = rng.choice(_DIRECTIONS, 2)
     machine["swcha"] = left << 4 | right
     machine["fire"] = rng.choice((0, 0x80), 2)
@@ -68,7 +68,7 @@ def _press(machine: Any, rng: np.random.Generator) -> None:
 
 
 def read_seen(code: NativeCode, size: int) -> dict[Spot, int]:
-    """The spots that the interpreter of a linked cartridge recorded, and how often."""
+    """Return the spots that a linked cartridge's interpreter recorded, with counts."""
     table = (ctypes.c_uint32 * size).from_address(code.address("atari.seen"))
     noted = np.array(table)
     return {
@@ -89,14 +89,14 @@ class Notes:
         self.spots: frozenset[Spot] = frozenset()
 
     def read(self) -> bool:
-        """Read the stored spots, if there are any."""
+        """Read the stored spots; return whether there are any."""
         content = self._read()
         if content is not None:
             self._rounds, self.spots = content
         return content is not None
 
     def _read(self) -> tuple[int, frozenset[Spot]] | None:
-        """The rounds of compiling again and the spots; None if the file has something else."""
+        """Return how often it was recompiled, and the spots; None if there is no valid file."""
         content = self._path and read_kept(self._path)
         if not content or len(content) % 4:
             return None
@@ -113,9 +113,9 @@ class Notes:
             keep(self._path, np.array(numbers, "<u4").tobytes())
 
     def keep(self, code: NativeCode, known: Iterable[Spot]) -> None:
-        """Store newly met spots if compiling again is worthwhile; `known` spots are translated.
+        """Store new spots if compiling again is worthwhile; `known` spots are already translated.
 
-        Several processes may do this at once; all spots that they met count as one round.
+        Several processes may do this at once; together they count as one round.
         """
         seen = read_seen(code, self._size)
         new = seen.keys() - set(known)

@@ -122,7 +122,7 @@ _CALL = f"w = pc - 1 & 0xFFFF; {_push('w >> 8')}; {_push('w & 255')}"
 
 
 def jump_code(opcode: Opcode, low: str, high: str) -> str | None:
-    """Return the code of an instruction that moves pc or the stack; None for others."""
+    """Return an instruction's code if it changes pc or the stack, else None."""
     target = f"pc = {low} | {high} << 8"
     match opcode.name, opcode.mode:
         case name, "rel":
@@ -157,7 +157,7 @@ def jump_code(opcode: Opcode, low: str, high: str) -> str | None:
 
 
 def address_code(opcode: Opcode, low: str, high: str) -> tuple[str, str]:
-    """Return lines that set q to the operand's address, and the byte that is then on the bus."""
+    """Return lines that set q to the operand's address, and the byte then on the bus."""
     costs = opcode.name in PAGE_COSTS
     match opcode.mode:
         case "zp":

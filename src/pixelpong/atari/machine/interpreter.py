@@ -1,7 +1,7 @@
 """Runs instructions one after the other from any address: ``interpret(m)``.
 
 It plays what has no translation: code that was not found in advance, code in memory, and frames
-that are too long. It starts at ``m.pc`` and leaves at the next translated instruction (`ENTRY_PC`)
+that are too long. It starts at ``m.pc`` and returns at the next translated instruction (`ENTRY_PC`)
 or when the frame ends. It contains no cartridge's code, so all cartridges share one interpreter.
 
 It records where jumps led, in `seen`, indexed by ROM offset: the address in the low 16 bits, a
@@ -58,7 +58,7 @@ def begin(program: Program, name: str, result: str = NOTHING) -> Lowering:
 
 
 def end(out: Lowering, result: str = "") -> None:
-    """End such a function by writing the registers back to the record."""
+    """End a function that `begin` started: write the registers back to the record."""
     out.label("out")
     out.code(f"m.pc = pc; m.p = {FLAGS}; m.now = t")
     out.code("; ".join(f"m.{name} = {name}" for name in REGISTERS))
@@ -68,7 +68,7 @@ def end(out: Lowering, result: str = "") -> None:
 
 
 def add_interpreter(program: Program) -> None:
-    """Add ``interpret(m)``.
+    """Add the function ``interpret(m)`` to a program.
 
     The program has `ENTRY_PC`, the pc of translated code by offset in the ROM; `GUARD`, the cycle
     after which a frame is interpreted to its end; and `seen`.

@@ -53,7 +53,7 @@ def _ramp(step: int) -> str:
 
 
 class Expressions:
-    """The values of one function, and the lines of IR that compute them."""
+    """Translates the expressions of one function to lines of IR."""
 
     def __init__(self, program: Program, name: str) -> None:
         self._program, self._name = program, name
@@ -126,7 +126,7 @@ class Expressions:
         raise self._refuse(node)
 
     def _acts(self, *nodes: ast.expr) -> bool:
-        """Whether an expression could change the machine, or fail: call with it, or divide."""
+        """Return whether an expression could change the machine or fail: by a call or division."""
         for part in (part for node in nodes for part in ast.walk(node)):
             match part:
                 case ast.Call(func=ast.Name(id=name)) if name not in _PURE:
@@ -195,7 +195,7 @@ class Expressions:
         return Value(BOOL, name)
 
     def _both(self, op: ast.boolop, values: list[str]) -> Value:
-        """``and`` and ``or`` as a value; all operands are computed, which costs nothing."""
+        """Compute ``and`` or ``or`` as a value; all operands are computed, which costs nothing."""
         instruction = "and" if isinstance(op, ast.And) else "or"
         result, *others = values
         for operand in others:
@@ -329,7 +329,7 @@ class Expressions:
         return Value(WIDE, self._new(f"bitcast <{WIDE_BITS} x i1> {result} to {WIDE}"))
 
     def _spread(self, value: Value) -> str:
-        """Make a vector with the byte in every lane."""
+        """Make a vector that has the byte in every lane."""
         single = self._new(f"insertelement {_LANES} poison, i8 {self._to('i8', value)}, i64 0")
         zeros = f"<{WIDE_BITS} x i32> zeroinitializer"
         return self._new(f"shufflevector {_LANES} {single}, {_LANES} poison, {zeros}")

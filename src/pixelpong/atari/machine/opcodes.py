@@ -108,7 +108,7 @@ CHANGES = (
 
 
 class Opcode(NamedTuple):
-    """The meaning of an opcode; crossed pages and taken branches take more than its `cycles`."""
+    """The meaning of an opcode; crossed pages and taken branches add to its `cycles`."""
 
     name: str
     mode: str

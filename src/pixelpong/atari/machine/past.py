@@ -34,7 +34,7 @@ from pixelpong.atari.machine.typed import Int, Machine, copy, fill
 
 
 def play_frame(m: Machine, counts: Int) -> None:
-    """Play a frame like `run_frame`; the picture also shows the same older frames as ALE's."""
+    """Play a frame like `run_frame`, and add the parts of older frames that ALE's picture shows."""
     if HAS_PAST == 0:
         run_frame(m, counts)
         return
@@ -57,7 +57,7 @@ def play_frame(m: Machine, counts: Int) -> None:
 
 
 def keep_beginning(m: Machine, end: Int) -> None:
-    """Keep the initial state of this frame, which drew up to `end`; drop overdrawn frames."""
+    """Store the initial state of this frame, which drew up to `end`; drop frames it covers."""
     first = m.side * MOST_OLDER
     count = min(m.older[m.side], MOST_OLDER + 1)
     if end == CLOCKS * (TOP + ROWS):
@@ -72,7 +72,7 @@ def keep_beginning(m: Machine, end: Int) -> None:
 
 
 def complete_picture(m: Machine, end: Int, is_in_parts: Int) -> None:
-    """Draw the frames that a picture is made of over each other, starting with the oldest."""
+    """Draw the frames that make up a picture over each other, starting with the oldest."""
     count = m.older[m.side]
     if count > MOST_OLDER:
         m.stop = TOO_OLD

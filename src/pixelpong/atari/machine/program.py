@@ -28,7 +28,7 @@ declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 
 
 def _make_blend() -> str:
-    """The function behind `blend`: three vectors that select between old bytes and the new one."""
+    """Make the function behind `blend`: three vectors select between old bytes and the new one."""
     lines = [f"define internal void @blend(ptr %row, {WIDE} %mask, i8 %byte) nounwind {{"]
     for k, n in ((0, 64), (64, 64), (128, 32)):
         kind = f"<{n} x i8>"
@@ -53,7 +53,7 @@ class Value(NamedTuple):
 
 
 def constant(number: int) -> Value:
-    """A number that is known at compile time."""
+    """Make the value for a number that is known at compile time."""
     return Value(INT if -(1 << 31) <= number < 1 << 32 else WIDE, number)
 
 
@@ -85,7 +85,7 @@ class Program:
         self.signatures[name] = parameters, result
 
     def add_names(self, names: dict[str, Any]) -> None:
-        """Add constants and tables; unless given, a name has the same value in all modules."""
+        """Add constants and tables; a name not in `given` must have one value in all modules."""
         for name, value in names.items():
             if isinstance(value, int | tuple) and name not in self.given:
                 assert self.names.setdefault(name, value) == value, f"two constants {name}"
@@ -119,21 +119,21 @@ class Program:
         return kind, row
 
     def symbol(self, name: str) -> str:
-        """The name of a function or table in IR; linked names must not be those of C functions."""
+        """Return a function's or table's name in IR; shared names must differ from C functions'."""
         shared = (self.signatures, self.outside, self.memory)
         is_shared = self.is_linked and any(name in names for names in shared)
         is_shared = is_shared and name not in self.exports
         return f"atari.{name}" if is_shared else name
 
     def constant_outside(self, name: str) -> str | None:
-        """The symbol of a constant that another program defines."""
+        """Return the symbol of a constant if another program defines it."""
         if name not in self.outside or name in self.names or self.outside[name] != INT:
             return None
         self._tables[name] = f"@{self.symbol(name)} = external constant {INT}"
         return self.symbol(name)
 
     def define_outside(self) -> None:
-        """Add the tables and constants that the other program lacks."""
+        """Define the tables and constants that the other program refers to."""
         for name in self.memory:
             self.table(name)
         for name, kind in self.outside.items():
@@ -145,5 +145,5 @@ class Program:
                 self.table(name)
 
     def to_ir(self) -> str:
-        """The whole program as IR."""
+        """Return the whole program as IR."""
         return "\n".join([*self._tables.values(), *self.functions, _make_blend(), _DECLARATIONS])

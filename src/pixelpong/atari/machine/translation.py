@@ -95,13 +95,13 @@ class Translation:
         out.close()
 
     def _bank_of(self, spot: Spot) -> int:
-        """The bank of a spot; one function per bank compiles faster, and no jump leaves a bank."""
+        """Return a spot's bank; one function per bank compiles faster, and no jump leaves one."""
         return spot[0] // _BANK if self._rom.scheme == WHOLE else 0
 
     def _add_bank(
         self, program: Program, name: str, spots: list[Spot], at: list[int], result: str = NOTHING
     ) -> None:
-        """Add a function with some of the code; it returns whether another bank continues."""
+        """Add a function for some code; its result, if any, says whether another bank continues."""
         out = begin(program, name, result)
         out.code("is_elsewhere = 0")
         if not self._has_decimals:
@@ -146,9 +146,9 @@ class Translation:
                     out.goto(_label(spot))
 
     def _find_checks(self) -> set[Spot]:
-        """The spots, besides jumps back and returns, that check whether the frame is too long.
+        """Find the spots, besides jumps back and returns, that check whether the frame is too long.
 
-        So no path through the code can use up the remaining lines without a check.
+        They are placed so that no path uses up the remaining lines without a check.
         """
         checks, spent = set(), Counter[Spot]()
         for spot, instruction in sorted(self._code.items(), key=lambda item: item[1].pc):
@@ -164,12 +164,12 @@ class Translation:
         return checks
 
     def _spot(self, instruction: Instruction, address: int | None) -> Spot | None:
-        """The spot of an address, as an instruction sees it; None if it is not certain."""
+        """Return the spot of an address, as an instruction sees it; None if uncertain."""
         offset = None if address is None else self._rom.offset_of(address, instruction.spot)
         return None if address is None or offset is None else (offset, address)
 
     def _next(self, instruction: Instruction) -> Spot | None:
-        """The spot of the translated instruction that runs next, if it does not jump."""
+        """Return the following instruction's spot, if it may run next and is translated."""
         spot = self._spot(instruction, instruction.after) if instruction.falls_through else None
         return spot if spot in self._code else None
 
@@ -207,7 +207,7 @@ class Translation:
         return "\n".join(line for line in lines if line)
 
     def _call(self, instruction: Instruction) -> str:
-        """The code of JSR or BRK if the stack is in memory."""
+        """Return the code of JSR or BRK, for a stack in memory."""
         count = 3 if instruction.opcode.name == "BRK" else 2
         back = instruction.after - (count == 2) & 0xFFFF
         push = f"m.ram[s & 127] = {back >> 8}; m.ram[s - 1 & 127] = {back & 255}"
@@ -217,7 +217,7 @@ class Translation:
         return f"{check}\n{push}{flags}; {spend}\n{self._go(instruction)}"
 
     def _return(self, instruction: Instruction) -> str:
-        """The code of RTS or RTI if the stack is in memory."""
+        """Return the code of RTS or RTI, for a stack in memory."""
         count = 3 if instruction.opcode.name == "RTI" else 2
         flags = f"s = s + 1; r = m.ram[s & 127]; {unpack_flags('r')}; " if count == 3 else ""
         pull = "pc = m.ram[s + 1 & 127] | m.ram[s + 2 & 127] << 8; s = s + 2"
@@ -229,7 +229,7 @@ class Translation:
         return "\n".join([*lines, "goto(dispatch)"])
 
     def _alone(self, instruction: Instruction) -> str:
-        """The code of an instruction as in the interpreter."""
+        """Return the same code of an instruction as in the interpreter."""
         pc = instruction.after - (instruction.opcode.name == "BRK") & 0xFFFF
         code = instruction_code(instruction.opcode, str(instruction.low), str(instruction.high))
         return f"pc = {pc}\n{code.replace(OPERATIONS['ADC'], self._operation('ADC'))}".replace(
@@ -237,20 +237,20 @@ class Translation:
         )
 
     def _operation(self, name: str) -> str:
-        """The effect of an instruction on registers and flags."""
+        """Return the effect of an instruction on registers and flags."""
         short = {} if self._has_decimals else {"ADC": SUM, "SBC": DIFFERENCE}
         return short.get(name, OPERATIONS[name])
 
     def _check_decimals(self) -> str:
-        """The code that follows a pull of the flags."""
+        """Return the code that follows a pull of the flags."""
         return "" if self._has_decimals else "if d: goto(handover)\nd = 0"
 
     def _unless(self, condition: str, instruction: Instruction) -> str:
-        """The code that hands an instruction over unless a condition holds."""
+        """Return code that hands an instruction over unless a condition holds."""
         return f"if {condition}: w = 0\nelse:\n pc = {instruction.pc}; goto(handover)"
 
     def _go(self, instruction: Instruction) -> str:
-        """The code of a jump; a jump back first checks whether the frame is too long."""
+        """Return the code of a jump; a jump back first checks whether the frame is too long."""
         target, spot = instruction.target, self._spot(instruction, instruction.target)
         assert target is not None
         if spot is None:  # its bank is not certain
@@ -261,7 +261,7 @@ class Translation:
         return f"{before}goto({_label(spot)})"
 
     def _skip_loop(self, instruction: Instruction) -> str:
-        """The code that skips to the last round of a wait loop of two instructions.
+        """Return code that skips to the last iteration of a wait loop of two instructions.
 
         ``wait: LDA INTIM, BNE wait`` waits for the timer; ``wait: DEY, BPL wait`` only waits.
         """
@@ -282,7 +282,7 @@ class Translation:
     # Operands.
 
     def _read(self, instruction: Instruction) -> str:
-        """The lines that read r; they set q if the address is not in the code."""
+        """Return lines that read r; they set q if the address is not in the code."""
         if instruction.is_direct:
             return self._read_direct(instruction)
         address, bus = address_code(instruction.opcode, str(instruction.low), str(instruction.high))
@@ -305,7 +305,7 @@ class Translation:
         return "\n".join(lines)
 
     def _is_table(self, base: int) -> bool:
-        """Whether an address plus an index of up to 255 is ROM without side effects of reads."""
+        """Return whether an address plus any index up to 255 is ROM without side effects."""
         rom, last = self._rom, (base & 0xFFF) + 255
         return base & 0x1000 != 0 and last < rom.hotspot and not rom.is_memory(base)
 
@@ -326,7 +326,7 @@ class Translation:
         return {0: "r = m.swcha", 2: "r = m.swchb"}.get(q & 7, f"r = read_port(m, t, {q & 7})")
 
     def _write(self, instruction: Instruction, value: str, *, is_known: bool = False) -> str:
-        """The lines that write a value; with `is_known`, q is already the address."""
+        """Return lines that write a value; with `is_known`, q is already the address."""
         if instruction.is_direct:
             return self._write_direct(instruction, value)
         address, _ = address_code(instruction.opcode, str(instruction.low), str(instruction.high))
@@ -355,7 +355,7 @@ class Translation:
 
 
 def _undo_cost(instruction: Instruction) -> str:
-    """Subtract the cycle of a crossed page, so that running again does not count it twice."""
+    """Return a term for the cycle of a crossed page, so that a rerun does not count it twice."""
     if instruction.opcode.name not in PAGE_COSTS or instruction.opcode.mode == "izx":
         return ""
     if instruction.opcode.mode == "izy":
