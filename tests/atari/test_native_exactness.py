@@ -198,7 +198,7 @@ CURES = {
         cartridge, "_FIRST_ROW - m.ram[0x34]", "_FIRST_ROW + 1 - m.ram[0x34]",
     ),
     "points are drawn if somebody looks": (
-        cartridge, "return m.draws != DRAW_PICTURE and shows_playfield_alone(m)",
+        cartridge, "return m.draws & DRAW_PICTURE == 0 and shows_playfield_alone(m)",
         "return shows_playfield_alone(m)",
     ),
 }  # fmt: skip
