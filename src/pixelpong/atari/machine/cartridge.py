@@ -36,7 +36,7 @@ from pixelpong.atari.machine.resetting import NO_SWITCH, RESET, RESET_FRAMES, SE
 from pixelpong.atari.machine.scoring import Scoring
 
 _SCHEMES = {"2K": NONE, "4K": NONE, "F8": WHOLE, "F6": WHOLE, "E0": QUARTERS, "FE": LINE}
-# The parts of the ROM that a cartridge shows when it is switched on, in kB.
+# The parts of the ROM, in kB, that are mapped when a cartridge is switched on.
 _FIRST_BANKS = {"F8": (4, 5, 6, 7), "F6": (0, 1, 2, 3), "E0": (4, 5, 6, 7)}
 
 
@@ -66,7 +66,7 @@ CONTROLS = {
 class Select:
     """How to choose a game on the cartridge: press SELECT until memory has these values."""
 
-    frames: int  # of each press
+    frames: int  # frames of each press
     until: Mapping[int, int]  # by address, from 0 on
     first: int = 0  # frames of a press before the others
 
@@ -87,22 +87,22 @@ class Cartridge:
     highest_ohm: int = PADDLE_HIGHEST
     actions: tuple[int, ...] = tuple(range(18))  # those that do something in the game
     legal_actions: tuple[int, ...] = tuple(range(18))
-    # The bytes by which its `press` knows ALE's eighteen actions; they differ if it has its own.
+    # The bytes that its `press` expects for ALE's eighteen actions; they differ if it has its own.
     codes: tuple[int, ...] = tuple(range(18))
     scoring: Scoring | None = None  # None if the points of the game are not known
     # How a game starts, see `atari.machine.starting`.
-    reset_frames: int = 12  # for which RESET is held
+    reset_frames: int = 12  # frames for which RESET is held
     select: Select | None = None
-    wait_frames: int = 0  # in which nothing is pressed, before the last RESET
-    # An action, or a switch (`SWITCH_ACTIONS`), and for how many frames.
+    wait_frames: int = 0  # frames without input before the last RESET
+    # Pairs of an action, or a switch (`SWITCH_ACTIONS`), and a number of frames.
     start_actions: tuple[tuple[int, int], ...] = ()
     coin_frames: int = 0  # frames of a start in which ALE draws whether an action sticks
     # What a start depends on: "constant", nothing; "timer", the number that the timer starts with;
     # "memory", also on what the memory held before.
     start: str = "constant"
-    # For a cartridge that is compiled as one module, with typed functions of its own: places of
+    # For a cartridge that is compiled as one module, with typed functions of its own: offsets of
     # code that is reached by jumps through memory; modules whose functions replace the machine's;
-    # code by place in the ROM that is added in front of an instruction; constants; the record.
+    # code to add in front of instructions, by offset in the ROM; constants; the record.
     entries: tuple[int, ...] = ()
     modules: tuple[ModuleType, ...] = ()
     hints: Mapping[int, str] = field(default_factory=dict)

@@ -42,7 +42,7 @@ def scored_names() -> list[str]:
 
 
 def not_scored() -> dict[str, str]:
-    """Return the other cartridges, each with the reason why it, or its points, are not covered."""
+    """Return the other cartridges, each with the reason why its points are not covered."""
     others = {name: line for name, line in facts().items() if "scoring" not in line}
     return {name: line.get("not_covered") or line["not_scored"] for name, line in others.items()}
 

@@ -239,7 +239,7 @@ def changes_between_lines(m: Machine) -> Int:
 
 
 def draw_bands(m: Machine, clock: Int) -> None:
-    """Draw up to a clock, line by line while something changes between two lines."""
+    """Draw up to a clock; go line by line while something changes between lines."""
     begin = m.drawn
     bottom = CLOCKS * (TOP + ROWS)
     end = min(clock, bottom)
@@ -264,7 +264,7 @@ def draw_single_lines(m: Machine, begin: Int, end: Int) -> Int:
 
 
 def end_line(m: Machine) -> None:
-    """Make the changes that happen only between two drawn lines."""
+    """Apply the changes that happen only between two drawn lines."""
     if m.hidden:
         m.dirty |= 1 << PLAYER0 | 1 << PLAYER1
         m.hidden = 0
@@ -325,7 +325,7 @@ def draw_band(m: Machine, begin: Int, end: Int) -> None:
 
 
 def draw_lines(m: Machine, line: Int, x0: Int, x1: Int, count: Int, latches: Int) -> None:
-    """Draw a part of a line or several equal whole lines, which may set some latches."""
+    """Draw part of a line, or several equal whole lines; this may set some latches."""
     if x1 <= x0:
         return
     if latches & ~m.collisions != 0 and m.tia[VBLANK] & 2 == 0:
@@ -339,7 +339,7 @@ def draw_lines(m: Machine, line: Int, x0: Int, x1: Int, count: Int, latches: Int
 
 
 def draw_own(m: Machine, row: Int, x0: Int, x1: Int, count: Int) -> None:
-    """Draw a part of equal rows in the cartridge's own form; a cartridge may replace this."""
+    """Draw part of some equal rows in the cartridge's own form; a cartridge may replace this."""
 
 
 def find_collisions(m: Machine, where: Wide, latches: Int) -> None:

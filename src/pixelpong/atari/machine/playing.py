@@ -54,7 +54,7 @@ def press(m: Machine, action: Int) -> None:
     if CONTROLS == PADDLE:
         turn_paddle(m, pressed)
     else:
-        fire = 0x80 - 0x80 * (pressed & 1)
+        fire = 0x80 - 0x80 * (pressed & _BUTTON)
         pins = _PINS[action]
         m.swcha = pins
         m.fire[0] = fire
@@ -70,7 +70,7 @@ def turn_paddle(m: Machine, pressed: Int) -> None:
     step = (pressed >> 3 & 1) - (pressed >> 2 & 1)
     ohm = m.resistance[TURNED] + m.turn * step
     m.resistance[TURNED] = min(max(ohm, PADDLE_LOWEST), HIGHEST_OHM)
-    m.swcha = 0xFF - (0x80 >> TURNED) * (pressed & 1)
+    m.swcha = 0xFF - (0x80 >> TURNED) * (pressed & _BUTTON)
 
 
 @inline
