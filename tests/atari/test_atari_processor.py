@@ -12,7 +12,12 @@ from processor_model import Elsewhere, Processor, decode, length
 
 from pixelpong.atari.machine.opcodes import DOCUMENTED as DOCUMENTED_OPCODES
 from pixelpong.atari.machine.opcodes import LENGTHS, OPCODES
-from pixelpong.atari.machine.record import FRAME_DONE, NOT_IMPLEMENTED, make_machine
+from pixelpong.atari.machine.record import (
+    FRAME_DONE,
+    NOT_IMPLEMENTED,
+    format_registers,
+    make_machine,
+)
 
 SIZE = 2048
 KIL = 0x02  # no instruction at all: the machine stops there, and its registers can be read
@@ -226,3 +231,11 @@ def test_code_that_overlaps_is_translated_twice(tmp_path):
     cartridge.places.append(0x014)
     assert cartridge.compile(tmp_path)(machine) == NOT_IMPLEMENTED
     assert [int(machine[name][0]) for name in "axy"] == [0, 0, 9]
+
+
+def test_registers_are_printed_in_hexadecimal_and_flags_as_bits():
+    machine = make_machine()
+    machine["pc"], machine["s"], machine["p"] = 0xF05E, 0xFD, 0xB1
+    machine["a"], machine["x"], machine["y"] = 0x80, 0x0A, 0x7F
+    wanted = "  PC AC XR YR SP NV-BDIZC\nF05E 80 0A 7F FD 10110001"
+    assert format_registers(machine) == wanted

@@ -106,7 +106,7 @@ _READ_FIRST, _READ_SECOND = 23, 32
 
 @inline
 def points_are_unseen(m: Machine, t: Int) -> Int:
-    """Whether the rows with the points may be skipped: undrawn, and without collisions.
+    """Return whether the rows with the points may be skipped: undrawn, without collisions.
 
     In an artificial state these rows may come so late that they reach into the field.
     """
@@ -116,7 +116,7 @@ def points_are_unseen(m: Machine, t: Int) -> Int:
 
 
 def is_cleared(m: Machine) -> Int:
-    """Whether the loop that clears the playfield, players and so on has nothing left to clear."""
+    """Return whether the loop that clears the playfield, players and so on is done."""
     shapes = m.tia[PF0] | m.tia[PF1] | m.tia[PF2] | m.tia[ENAM0] | m.tia[ENAM1]
     return shapes == 0 and shows_playfield_alone(m)
 
@@ -144,7 +144,7 @@ def find_changing_rounds(m: Machine) -> None:
 
 
 def changing_playfield_rounds(m: Machine) -> Wide:
-    """Find the rounds in which a new row of the playfield, eight lines high, starts."""
+    """Return the rounds in which a new row of the playfield, eight lines high, starts."""
     # They follow from the addresses of the row's three bytes, which stay the same for whole games.
     a = m.ram[0x1B] | m.ram[0x1C] << 8
     b = m.ram[0x1D] | m.ram[0x1E] << 8
@@ -172,7 +172,7 @@ def compare_playfield_rows(a: Int, b: Int, c: Int) -> Wide:
 
 @inline
 def differs(address: Int) -> Int:
-    """Whether a byte of the cartridge differs from the previous one."""
+    """Return whether a byte of the cartridge differs from the previous one."""
     return rom[address & 0x7FF] != rom[address - 1 & 0x7FF]  # type: ignore[name-defined]
 
 
@@ -217,7 +217,7 @@ def turn(m: Machine, paddle: Int, action: Int) -> None:
 
 @inline
 def serves(m: Machine, action: Int, button: Int) -> Int:
-    """Whether to press the button to serve, see `SERVE`."""
+    """Return whether to press the button to serve, see `SERVE`."""
     return _SERVES[action] & (m.ram[BALL_ROW] == 0) & (m.ram[button] != 0)
 
 
@@ -239,7 +239,7 @@ def press(m: Machine, action: Int) -> None:
 
 @inline
 def score(m: Machine) -> None:
-    """Read the difference of the points, right minus left, and whether a side has all of them."""
+    """Set the points, right minus left, and whether a side has reached the last point."""
     left = m.ram[LEFT_POINTS]
     right = m.ram[RIGHT_POINTS]
     m.points = right - left

@@ -57,7 +57,7 @@ def draw_own(m: Machine, row: Int, x0: Int, x1: Int, count: Int) -> None:
 
 
 def active_pixels(m: Machine) -> Wide:
-    """Compute the line's pixels that are not background, back to front as in `paint`."""
+    """Return the line's pixels that are not background, computed back to front as in `paint`."""
     if m.tia[VBLANK] & 2:
         return wide(0)
     pixels = _LINE if IS_ACTIVE[m.tia[COLUBK]] else wide(0)

@@ -24,8 +24,8 @@ HAS_RAM = 0  # whether 128 addresses for writing, then 128 for reading, access e
 
 
 @inline
-def place_of(m: Machine, address: Int) -> Int:
-    """The offset in the ROM that an address maps to."""
+def offset_of(m: Machine, address: Int) -> Int:
+    """Return the offset in the ROM that an address maps to."""
     if SCHEME == NONE:
         return address & ROM_SIZE - 1
     if SCHEME == LINE:
@@ -35,7 +35,7 @@ def place_of(m: Machine, address: Int) -> Int:
 
 @inline
 def is_simple(address: Int) -> Int:
-    """Whether an address is ROM without side effects of a read."""
+    """Return whether an address is ROM that can be read without side effects."""
     if address & 0x1000 == 0 or (HAS_RAM and address & 0xF00 == 0):
         return 0
     return address & 0xFFF < HOTSPOT
@@ -43,12 +43,12 @@ def is_simple(address: Int) -> Int:
 
 @inline
 def read_rom(m: Machine, address: Int) -> Int:
-    """Read a byte of the ROM."""
-    return rom[place_of(m, address)]  # type: ignore[name-defined]
+    """Read a byte from the ROM."""
+    return rom[offset_of(m, address)]  # type: ignore[name-defined]
 
 
 def switch_bank(m: Machine, address: Int) -> None:
-    """Switch the banks if an access to this address does so."""
+    """Switch banks if an access to this address does."""
     q = address & 0xFFF
     if SCHEME == WHOLE and q >= HOTSPOT and q < HOTSPOT + ROM_SIZE // 4096:
         for k in range(4):
@@ -58,7 +58,7 @@ def switch_bank(m: Machine, address: Int) -> None:
 
 
 def read_cartridge(m: Machine, address: Int) -> Int:
-    """Read a byte of the cartridge."""
+    """Read a byte from the cartridge."""
     if HAS_RAM and address & 0xF80 == 0x80:
         return m.extra_ram[address & 127]
     switch_bank(m, address)

@@ -53,7 +53,7 @@ def make_program(
 
 
 def make_console() -> Program:
-    """Make the part that all cartridges share: the console and the interpreter."""
+    """Make the part that all cartridges share: console and interpreter."""
     program = Program(MACHINE, outside=_OUTSIDE, memory={"seen": 0}, is_linked=True)
     _declare(program)
     lower_modules(program, CONSOLE, outside=_OUTSIDE)
@@ -63,7 +63,7 @@ def make_console() -> Program:
 
 
 def make_game(cartridge: Cartridge, rom: BankedRom, entries: Iterable[Spot]) -> Program:
-    """Make the part of one cartridge; without entries, all its code is interpreted."""
+    """Make one cartridge's part; without entries, all its code is interpreted."""
     program = Program(
         cartridge.record,
         cartridge.all_constants(rom),
@@ -83,7 +83,7 @@ def make_game(cartridge: Cartridge, rom: BankedRom, entries: Iterable[Spot]) -> 
 
 
 def _own_modules(cartridge: Cartridge) -> tuple[ModuleType, ...]:
-    """The modules that are compiled for each cartridge."""
+    """Return the modules that are compiled for each cartridge."""
     scores: tuple[ModuleType, ...] = ()
     if cartridge.scoring:
         scores = (digits, scoring.make_module(cartridge.name, cartridge.scoring))

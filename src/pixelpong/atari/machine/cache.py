@@ -27,10 +27,9 @@ _SEALS = "SHA256SUMS"
 
 
 def cache_folder() -> Path | None:
-    """The cache folder: PIXELPONG_CACHE_DIR, or the user's cache folder.
+    """Return the cache folder: PIXELPONG_CACHE_DIR, or a folder in the user's cache.
 
-    A folder that is not trusted is passed over. None if there is no other, and if the user has no
-    home.
+    Folders that are not trusted are skipped. Return None if none is left.
     """
     given = os.environ.get("PIXELPONG_CACHE_DIR")
     if given:
@@ -46,9 +45,10 @@ def cache_folder() -> Path | None:
 
 
 def is_trusted(folder: Path) -> bool:
-    """Whether code in a folder may be run; True if it does not exist yet. If not, warn once.
+    """Return whether code from a folder may run; if not, warn once.
 
-    Windows decides by access lists, and a user's own folders are private there.
+    A folder that does not exist yet is trusted. So is every folder on Windows, where a user's own
+    folders are private.
     """
     if sys.platform == "win32":
         return True
@@ -76,7 +76,7 @@ _warn_once = functools.cache(warn)
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, with its parents, to which only this user can write."""
+    """Make a folder and its parents, which only this user can write to."""
     if not folder.is_dir():
         make_folder(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -161,6 +161,6 @@ def _read_seals(folder: Path) -> set[str]:
 
 
 def _seal_line(folder: Path, path: Path) -> str:
-    """A line as of the program ``sha256sum``, which can check the list."""
+    """Return a line in the format of the program ``sha256sum``, which can check the list."""
     name = path.relative_to(folder).as_posix()
     return f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n"

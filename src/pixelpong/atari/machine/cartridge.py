@@ -1,6 +1,6 @@
-"""What the machine must know of a cartridge: facts as data, and hints as text.
+"""What the machine must know about a cartridge: facts as data, and hints as text.
 
-None of a cartridge's own code is here; that is in its ROM, on the user's machine.
+A cartridge's own code is not here. It is in the ROM, on the user's machine.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pixelpong.atari.machine.banks import LINE, NONE, QUARTERS, WHOLE
 from pixelpong.atari.machine.disassembly import BankedRom, Spot, read_vector
+from pixelpong.atari.machine.opcodes import ALWAYS_SET
 from pixelpong.atari.machine.playing import JOYSTICK, PADDLE, RIGHT_JOYSTICK
 from pixelpong.atari.machine.record import (
     DRAW_BOTH,
@@ -35,7 +36,7 @@ from pixelpong.atari.machine.resetting import NO_SWITCH, RESET, RESET_FRAMES, SE
 from pixelpong.atari.machine.scoring import Scoring
 
 _SCHEMES = {"2K": NONE, "4K": NONE, "F8": WHOLE, "F6": WHOLE, "E0": QUARTERS, "FE": LINE}
-# The parts of the ROM that a cartridge shows when it is switched on, in kB.
+# The parts of the ROM, in kB, that are mapped when a cartridge is switched on.
 _FIRST_BANKS = {"F8": (4, 5, 6, 7), "F6": (0, 1, 2, 3), "E0": (4, 5, 6, 7)}
 
 
@@ -63,9 +64,9 @@ CONTROLS = {
 
 @dataclass(frozen=True)
 class Select:
-    """How a game on the cartridge is chosen: SELECT is pressed until memory has these values."""
+    """How to choose a game on the cartridge: press SELECT until memory has these values."""
 
-    frames: int  # of each press
+    frames: int  # frames of each press
     until: Mapping[int, int]  # by address, from 0 on
     first: int = 0  # frames of a press before the others
 
@@ -86,22 +87,22 @@ class Cartridge:
     highest_ohm: int = PADDLE_HIGHEST
     actions: tuple[int, ...] = tuple(range(18))  # those that do something in the game
     legal_actions: tuple[int, ...] = tuple(range(18))
-    # The bytes by which its `press` knows ALE's eighteen actions; they differ if it has its own.
+    # The bytes that its `press` expects for ALE's eighteen actions; they differ if it has its own.
     codes: tuple[int, ...] = tuple(range(18))
     scoring: Scoring | None = None  # None if the points of the game are not known
     # How a game starts, see `atari.machine.starting`.
-    reset_frames: int = 12  # for which RESET is held
+    reset_frames: int = 12  # frames for which RESET is held
     select: Select | None = None
-    wait_frames: int = 0  # in which nothing is pressed, before the last RESET
-    # An action, or a switch (`SWITCH_ACTIONS`), and for how many frames.
+    wait_frames: int = 0  # frames without input before the last RESET
+    # Pairs of an action, or a switch (`SWITCH_ACTIONS`), and a number of frames.
     start_actions: tuple[tuple[int, int], ...] = ()
     coin_frames: int = 0  # frames of a start in which ALE draws whether an action sticks
     # What a start depends on: "constant", nothing; "timer", the number that the timer starts with;
     # "memory", also on what the memory held before.
     start: str = "constant"
-    # For a cartridge that is compiled as one module, with typed functions of its own: places of
+    # For a cartridge that is compiled as one module, with typed functions of its own: offsets of
     # code that is reached by jumps through memory; modules whose functions replace the machine's;
-    # code by place in the ROM that is added in front of an instruction; constants; the record.
+    # code to add in front of instructions, by offset in the ROM; constants; the record.
     entries: tuple[int, ...] = ()
     modules: tuple[ModuleType, ...] = ()
     hints: Mapping[int, str] = field(default_factory=dict)
@@ -111,7 +112,7 @@ class Cartridge:
 
     @property
     def has_past(self) -> bool:
-        """Whether its pictures show parts of older frames, see `atari.machine.past`."""
+        """Whether its pictures show parts of older frames (`atari.machine.past`)."""
         return not self.modules
 
     @property
@@ -126,7 +127,7 @@ class Cartridge:
 
     @property
     def kept_size(self) -> int:
-        """The bytes at the start of its record that the future depends on: a snapshot."""
+        """The size of a snapshot: the first bytes of its record, which the future depends on."""
         return KEPT_SIZE if self.has_past else STATE_SIZE
 
     @property
@@ -136,18 +137,18 @@ class Cartridge:
         return self.coin_frames + sum(switches == SELECT for switches in pressed)
 
     def banked(self, content: bytes) -> BankedRom:
-        """Its ROM with its banks."""
+        """Return the cartridge's ROM with its bank scheme."""
         return BankedRom(content, _SCHEMES[self.scheme[:2]], self.has_memory)
 
     def spots(self, rom: BankedRom) -> list[Spot]:
-        """Where the code begins: at a reset, an interrupt, and behind jumps through memory."""
+        """List the entries of the code: reset, interrupt, and targets of jumps through memory."""
         size = len(rom.content)
         vectors = [read_vector(rom.content, size - k) for k in (4, 2)]
-        places = [0xF000 | place for place in self.entries]
-        return [(address % size, address) for address in (*vectors, *places)]
+        others = [0xF000 | offset for offset in self.entries]
+        return [(address % size, address) for address in (*vectors, *others)]
 
     def all_constants(self, rom: BankedRom) -> dict[str, Any]:
-        """The constants of the machine's modules that this cartridge gives."""
+        """Return this cartridge's values for constants of the machine's modules."""
         controls = CONTROLS[self.controls]
         return {
             "SCHEME": rom.scheme,
@@ -170,7 +171,7 @@ class Cartridge:
         }
 
     def _start_constants(self) -> dict[str, Any]:
-        """The constants of `atari.machine.resetting`."""
+        """Return the constants for `atari.machine.resetting`."""
         steps = [
             (0, NO_SWITCH, self.wait_frames),
             (0, RESET, self.reset_frames - RESET_FRAMES),
@@ -182,29 +183,29 @@ class Cartridge:
             ),
         ]
         steps = [step for step in steps if step[2]]
-        found = {
+        constants = {
             "STEPS": tuple(steps),
             "NUM_STEPS": len(steps),
             "COUNTED_FRAMES": self.counted_frames,
         }
         if select := self.select:
-            found |= {
+            constants |= {
                 "CHOICE": tuple(select.until.items()),
                 "NUM_VALUES": len(select.until),
                 "FIRST_PRESS": select.first,
                 "PRESS": select.frames,
             }
-        return found
+        return constants
 
     def _board_constants(self) -> dict[str, Any]:
-        """The constants of `atari.machine.digits`."""
+        """Return the constants for `atari.machine.digits`."""
         board = self.scoring.board if self.scoring else ()
         return {"BOARD": board, "CELLS": len(board)} if board else {}
 
     def power_on(self, rom: bytes) -> NDArray[np.void]:
-        """A machine that has just been switched on, with empty memory: [1] of its record."""
+        """Make a machine that was just switched on, with empty memory: [1] of its record."""
         machine: Any = make_machine(self.record)
-        machine["s"], machine["p"] = 0xFF, 0x30
+        machine["s"], machine["p"] = 0xFF, ALWAYS_SET
         machine["swcha"], machine["swchb"], machine["fire"] = 0xFF, 0x3F, 0x80
         controls = CONTROLS[self.controls]
         middle = (PADDLE_LOWEST + self.highest_ohm) // 2 if controls.kind == PADDLE else NO_PADDLE

@@ -1,8 +1,8 @@
 """The cartridges that the machine plays, by name: ``cartridge("breakout")``.
 
-Their facts are data, in ``cartridges.json``, a line for each ROM that ale-py 0.12 ships. What is
-not there is the default of `Cartridge`. A cartridge that is known not to be ALE's in every frame
-and every picture has the reason there, and is refused.
+Their facts are data: ``cartridges.json`` has a line for each ROM that ale-py 0.12 ships. Facts that
+are left out have the defaults of `Cartridge`. If a cartridge is known to differ from ALE in some
+frame or picture, its line says why, and the cartridge is refused.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from pixelpong.errors import EmulatorError, did_you_mean, unknown
 
 @functools.cache
 def facts() -> dict[str, dict[str, Any]]:
-    """The lines of the file, by name."""
+    """Return the lines of the file, by name."""
     text = resources.files(__package__).joinpath("cartridges.json").read_text("utf-8")
-    found: dict[str, dict[str, Any]] = json.loads(text)
-    return found
+    lines: dict[str, dict[str, Any]] = json.loads(text)
+    return lines
 
 
 def names() -> list[str]:
-    """The names of the cartridges whose memory and pictures are ALE's in every frame."""
-    return [name for name, each in facts().items() if "not_covered" not in each]
+    """List the cartridges whose memory and pictures equal ALE's in every frame."""
+    return [name for name, line in facts().items() if "not_covered" not in line]
 
 
 def not_covered() -> dict[str, str]:
-    """The others, and why each is not covered."""
-    return {name: each["not_covered"] for name, each in facts().items() if "not_covered" in each}
+    """Return the other cartridges, each with the reason why it is not covered."""
+    return {name: line["not_covered"] for name, line in facts().items() if "not_covered" in line}
 
 
 def scored_names() -> list[str]:
-    """The names of the cartridges whose points, lives and ends are ALE's, too."""
-    return [name for name, each in facts().items() if "scoring" in each]
+    """List the cartridges whose points, lives and ends equal ALE's, too."""
+    return [name for name, line in facts().items() if "scoring" in line]
 
 
 def not_scored() -> dict[str, str]:
-    """The others, and why their points, or the whole cartridge, are not covered."""
-    others = {name: each for name, each in facts().items() if "scoring" not in each}
-    return {name: each.get("not_covered") or each["not_scored"] for name, each in others.items()}
+    """Return the other cartridges, each with the reason why its points are not covered."""
+    others = {name: line for name, line in facts().items() if "scoring" not in line}
+    return {name: line.get("not_covered") or line["not_scored"] for name, line in others.items()}
 
 
 @functools.cache
 def cartridge(name: str) -> Cartridge:
-    """The facts about a cartridge with a name of ale-py's, such as ``"space_invaders"``."""
+    """Return the facts about a cartridge, given ale-py's name, such as ``"space_invaders"``."""
     line = dict(facts().get(name, ()))
     if not line:
         near = {_squeeze(known): known for known in facts()}.get(_squeeze(name), name)
@@ -72,7 +72,7 @@ def cartridge(name: str) -> Cartridge:
 
 
 def _squeeze(name: str) -> str:
-    """The letters that a name has in common with the names of a game in Gymnasium.
+    """Reduce a name to the letters that ale-py's and Gymnasium's names of a game share.
 
     >>> _squeeze("ms_pacman"), _squeeze("ALE/MsPacman-v5"), _squeeze("MsPacmanNoFrameskip-v4")
     ('mspacman', 'mspacman', 'mspacman')

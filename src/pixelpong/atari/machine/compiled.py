@@ -44,7 +44,7 @@ class Game:
             ``void play_frames(machine *, const uint8 *actions, int32 count, int32 draws)``.
         start_address: address of ``start_game`` (`atari.machine.resetting`), which plays the
             start of a game: ``void start_game(machine *)``.
-        was_kept: the machine code came from the cache.
+        was_kept: whether the machine code came from the cache.
     """
 
     def __init__(
@@ -63,10 +63,10 @@ class Game:
             cartridge: its facts.
             rom: its content.
             folder: for the code; by default the user's cache folder.
-            is_plain: leave its hints out.
+            is_plain: whether to leave out its hints.
             is_translated: whether to translate its code; interpreting it compiles sooner and plays
                 slower.
-            tell: called with a line before something is compiled, which takes seconds.
+            tell: called with one line before compiling, which takes seconds.
         """
         self.cartridge, self._rom = cartridge, rom
         self._banked, self._folder = cartridge.banked(rom), folder or cache_folder()
@@ -93,7 +93,7 @@ class Game:
         self.play_on = self._code.function("play", number, pointer, number)
 
     def _compile(self, is_plain: bool) -> NativeCode:
-        """The cartridge's program as one."""
+        """Compile the cartridge and the console as one program."""
         cartridge, banked = self.cartridge, self._banked
 
         def make_ir() -> str:
@@ -103,22 +103,22 @@ class Game:
         return self._load(Source(self._key(f"whole {is_plain}"), make_ir))
 
     def _link(self) -> NativeCode:
-        """The cartridge's program, linked to that of the console."""
+        """Compile the cartridge's program and link it to the console's."""
         notes = Notes(self._banked, self._key("notes"), self._folder)
         if notes.read():
-            found = notes.spots
+            spots = notes.spots
         else:
             code = self._load_plain()
-            found = frozenset(explore(code, self.power_on, len(self._rom)))
-            notes.write(found)
-        entries = sorted(found)
+            spots = frozenset(explore(code, self.power_on, len(self._rom)))
+            notes.write(spots)
+        entries = sorted(spots)
         code = self._load(self._translated(entries), _console())
         # The notes are kept when the process ends, if not before.
         self.keep_notes = weakref.finalize(self, notes.keep, code, entries)
         return code
 
     def _load_plain(self) -> NativeCode:
-        """The cartridge's program without a translation."""
+        """Load the cartridge's program without a translation."""
         return self._load(self._translated(()), _console())
 
     def _translated(self, entries: Iterable[Spot]) -> Source:
@@ -131,7 +131,7 @@ class Game:
         return NativeCode(sources, self._folder, self._warn)
 
     def _warn(self) -> None:
-        """Tell, once, that it takes a while."""
+        """Tell the user, once, that compiling takes a while."""
         if self.was_kept:
             self._tell(f"Compiling {self.cartridge.name} for this processor, once …")
         self.was_kept = False
@@ -146,12 +146,12 @@ class Game:
         return _hash(self._rom, repr((form, facts, hints, rules)), *modules)
 
     def with_facts(self, *, is_translated: bool = True, **changes: Any) -> Game:
-        """Compile the same program for a console for which other facts hold."""
+        """Compile the same cartridge with some facts changed."""
         facts = replace(self.cartridge, **changes)
         return Game(facts, self._rom, self._folder, is_translated=is_translated)
 
     def power_on(self) -> NDArray[np.void]:
-        """A machine that has just been switched on, [1] of the cartridge's record."""
+        """Make a machine that was just switched on, [1] of the cartridge's record."""
         return self.cartridge.power_on(self._rom)
 
     def play(self, machine: NDArray[np.void], actions: bytes, draws: int) -> None:
@@ -183,7 +183,7 @@ def load_game(name: str, tell: Callable[[str], None] = lambda line: None) -> Gam
 
 
 def _console() -> Source:
-    """The console and the interpreter, for all cartridges."""
+    """Return the source that all cartridges share: console and interpreter."""
     return Source(_hash(b"", "console"), lambda: build.make_console().to_ir())
 
 

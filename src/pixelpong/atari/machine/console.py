@@ -171,10 +171,10 @@ def pull(m: Machine, t: Int, s: Int, bus: Int) -> Int:
 
 @inline
 def wait_for_timer(m: Machine, t: Int, cycles: Int) -> Int:
-    """Skip the rounds of ``wait: LDA INTIM, BNE wait`` before the timer is 0.
+    """Skip the iterations of ``wait: LDA INTIM, BNE wait`` before the timer is 0.
 
-    Each round only reads the timer, so the processor's state is the same in all of them. Returns
-    the cycle in which the round that reads 0 starts, or `t` if it is unknown.
+    Each iteration only reads the timer, so the processor's state is the same in all of them. Return
+    the cycle in which the iteration that reads 0 starts, or `t` if it is unknown.
     """
     shift = m.timer_shift & 15
     zero = m.timer_set + 1 + (m.timer - 1 << shift)  # the first cycle that reads 0

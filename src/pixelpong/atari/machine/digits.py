@@ -1,4 +1,4 @@
-"""Numbers as programs keep them in memory: helpers for the facts about points and lives.
+"""Helpers for the facts about points and lives: numbers in the forms that programs store.
 
 Written in typed Python, compiled with each cartridge (`atari.machine.scoring`).
 """
@@ -13,56 +13,56 @@ CELLS = len(BOARD)
 
 @inline
 def dec(byte: Int) -> Int:
-    """Two decimal digits, each in four bits."""
+    """Return the number whose two decimal digits take four bits each."""
     return 10 * (byte >> 4) + (byte & 15)
 
 
 @inline
 def hi(byte: Int) -> Int:
-    """The upper four bits."""
+    """Return the upper four bits."""
     return byte >> 4
 
 
 @inline
 def lo(byte: Int) -> Int:
-    """The lower four bits."""
+    """Return the lower four bits."""
     return byte & 15
 
 
 @inline
 def digit(number: Int) -> Int:
-    """A digit, for which 10 is an empty place."""
+    """Return a digit, or 0 for a blank, which is stored as 10."""
     return 0 if number == 10 else number
 
 
 @inline
 def eighth(address: Int) -> Int:
-    """A digit as the address of its picture of eight bytes; 0x80 is an empty place."""
+    """Return the digit whose eight-byte picture is at an address, or 0 for a blank, 0x80."""
     return 0 if address == 0x80 else address >> 3
 
 
 @inline
 def digit8(address: Int) -> Int:
-    """The same; every address that is not a digit's is an empty place."""
+    """Return the same, or 0 for every address that is not a digit's."""
     return address >> 3 if address <= 72 and address & 7 == 0 else 0
 
 
 @inline
 def sign(byte: Int) -> Int:
-    """A byte with its sign."""
+    """Return a byte as a signed number."""
     return byte - 256 if byte > 127 else byte
 
 
 @inline
 def wrap(change: Int, size: Int) -> Int:
-    """The change of a counter that begins again at 0 after `size` values."""
+    """Return the change of a counter that wraps around after `size` values."""
     return change + size if change < 0 else change
 
 
 def count(m: Machine, value: Int) -> Int:
-    """The number of the board's cells that have a value."""
-    found = 0
+    """Count the board's cells that have a value."""
+    cells = 0
     for k in range(CELLS):
         if m.ram[BOARD[k]] == value:
-            found += 1
-    return found
+            cells += 1
+    return cells

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from pixelpong.atari.machine.banks import LINE, NONE, QUARTERS, WHOLE
 from pixelpong.atari.machine.opcodes import LENGTHS, OPCODES, WRITES, Opcode
+from pixelpong.atari.machine.registers import VSYNC
 
 Spot = tuple[int, int]  # offset in the ROM, address
 
@@ -37,34 +38,34 @@ class BankedRom:
         return 0xFE0 if self.scheme == QUARTERS else 0x1000
 
     def bank_of(self, address: int) -> int | None:
-        """The bank that an access to an address switches to, if it switches."""
+        """Return the bank that an access to an address switches to, or None."""
         bank = (address & 0xFFF) - self.hotspot
         is_switch = self.scheme == WHOLE and 0 <= bank < len(self.content) // 4096
         return bank if is_switch and address & 0x1000 else None
 
     def switches(self, address: int) -> bool:
-        """Whether an access to an address changes what other addresses map to."""
+        """Return whether an access to an address changes what other addresses map to."""
         is_quarter = self.scheme == QUARTERS and 0 <= (address & 0xFFF) - self.hotspot < 24
         return self.bank_of(address) is not None or (is_quarter and address & 0x1000 != 0)
 
     def is_memory(self, address: int) -> bool:
-        """Whether an address is in the cartridge's memory."""
+        """Return whether an address is in the cartridge's memory."""
         return self.has_ram and address & 0xF00 == 0
 
-    def place_of(self, address: int, spot: Spot) -> int | None:
-        """The ROM offset of an address, as seen by code at a spot; None if it is not certain."""
-        place, pc = spot
+    def offset_of(self, address: int, spot: Spot) -> int | None:
+        """Return the ROM offset of an address, as seen by code at a spot; None if uncertain."""
+        offset, pc = spot
         if address & 0x1000 == 0:
             return None
         if self.scheme == NONE:
             return address % len(self.content)
         if self.scheme == WHOLE:
-            return place // 4096 * 4096 | address & 0xFFF
+            return offset // 4096 * 4096 | address & 0xFFF
         if self.scheme == LINE:
             return address & 0xFFF | (0 if address & 0x2000 else 0x1000)
         if address & 0xC00 == 0xC00:  # the last quarter is fixed
             return 7 * 1024 | address & 0x3FF
-        return place // 1024 * 1024 | address & 0x3FF if (address ^ pc) & 0xC00 == 0 else None
+        return offset // 1024 * 1024 | address & 0x3FF if (address ^ pc) & 0xC00 == 0 else None
 
 
 class Instruction(NamedTuple):
@@ -89,12 +90,12 @@ class Instruction(NamedTuple):
 
     @property
     def is_call(self) -> bool:
-        """Whether a return leads to the next instruction."""
+        """Whether a later return continues after this instruction."""
         return self.opcode.name in ("JSR", "BRK")
 
     @property
-    def goes_on(self) -> bool:
-        """Whether the next instruction in memory runs next."""
+    def falls_through(self) -> bool:
+        """Whether execution may continue with the next instruction in memory."""
         return self.opcode.name not in ("JMP", "RTS", "RTI", "JSR", "BRK")
 
     @property
@@ -102,25 +103,31 @@ class Instruction(NamedTuple):
         """Whether the code contains the operand's address."""
         return self.opcode.mode in ("zp", "abs") and self.opcode.name not in ("JMP", "JSR")
 
+    @property
+    def written_register(self) -> int | None:
+        """The TIA register that it writes; None if there is none, or the code does not show it."""
+        writes = self.is_direct and self.opcode.name in WRITES and self.word & 0x1080 == 0
+        return self.word & 0x3F if writes else None
 
-def read_vector(content: bytes, place: int) -> int:
+
+def read_vector(content: bytes, offset: int) -> int:
     """Read the address in a vector at the end of the cartridge."""
-    return content[place] | content[place + 1] << 8
+    return content[offset] | content[offset + 1] << 8
 
 
 def read_instruction(rom: BankedRom, spot: Spot) -> Instruction | None:
-    """Read the instruction at a spot; None if it cannot be translated."""
-    place, pc = spot
-    opcode = OPCODES.get(rom.content[place])
+    """Read the instruction at a spot; return None if it cannot be translated."""
+    offset, pc = spot
+    opcode = OPCODES.get(rom.content[offset])
     if opcode is None or pc & 0x1000 == 0 or rom.is_memory(pc):
         return None
     length = LENGTHS[opcode.mode]
     last = pc + length - 1
     crosses = rom.scheme == QUARTERS and (pc ^ last) & 0xC00
     reaches_switch = last & 0xFFF >= rom.hotspot
-    if crosses or reaches_switch or (last ^ pc) & 0x1000 or place + length > len(rom.content):
+    if crosses or reaches_switch or (last ^ pc) & 0x1000 or offset + length > len(rom.content):
         return None
-    low, high = [*rom.content[place + 1 : place + length], 0, 0][:2]
+    low, high = [*rom.content[offset + 1 : offset + length], 0, 0][:2]
     length += opcode.name == "BRK"  # BRK skips a byte
     after, target = pc + length & 0xFFFF, None
     if opcode.mode == "rel":
@@ -135,32 +142,32 @@ def read_instruction(rom: BankedRom, spot: Spot) -> Instruction | None:
 def disassemble(
     rom: BankedRom, entries: Iterable[Spot]
 ) -> tuple[dict[Spot, Instruction], set[Spot]]:
-    """Find the reachable instructions by their spots, and the spots that returns lead to.
+    """Find the reachable instructions, by spot, and the spots that returns or frames start at.
 
     >>> content = bytes.fromhex("a207 ca d0fd").ljust(2048, b"\\2")
-    >>> [each.opcode.name for each in disassemble(BankedRom(content), [(0, 0xF000)])[0].values()]
+    >>> [i.opcode.name for i in disassemble(BankedRom(content), [(0, 0xF000)])[0].values()]
     ['LDX', 'DEX', 'BNE']
     """
-    found: dict[Spot, Instruction] = {}
+    code: dict[Spot, Instruction] = {}
     todo, jumps = list(entries), set(entries)
     while todo:
         spot = todo.pop()
-        one = None if spot in found else read_instruction(rom, spot)
-        if one is None:
+        instruction = None if spot in code else read_instruction(rom, spot)
+        if instruction is None:
             continue
-        found[spot] = one
-        ways = [one.target] if one.target is not None else []
-        bank = rom.bank_of(one.word) if one.is_direct else None
-        is_end = one.opcode.name in WRITES and one.is_direct and one.word & 0x10BF == 0
+        code[spot] = instruction
+        targets = [instruction.target] if instruction.target is not None else []
+        bank = rom.bank_of(instruction.word) if instruction.is_direct else None
+        is_end = instruction.written_register == VSYNC
         if bank is not None:  # the code continues in another bank
-            jumps.add((bank * 4096 | one.after & 0xFFF, one.after))
-            todo.append((bank * 4096 | one.after & 0xFFF, one.after))
-        elif one.goes_on or one.is_call:
-            ways.append(one.after)
-        for address in ways:
-            place = rom.place_of(address, spot)
-            if place is not None:
-                todo.append((place, address))
-                if address == one.after and (is_end or one.is_call):
-                    jumps.add((place, address))  # a frame starts here, or a return leads here
-    return found, jumps & found.keys()
+            jumps.add((bank * 4096 | instruction.after & 0xFFF, instruction.after))
+            todo.append((bank * 4096 | instruction.after & 0xFFF, instruction.after))
+        elif instruction.falls_through or instruction.is_call:
+            targets.append(instruction.after)
+        for address in targets:
+            offset = rom.offset_of(address, spot)
+            if offset is not None:
+                todo.append((offset, address))
+                if address == instruction.after and (is_end or instruction.is_call):
+                    jumps.add((offset, address))  # a frame starts here, or a return leads here
+    return code, jumps & code.keys()

@@ -105,7 +105,7 @@ def around(bits: Wide) -> Wide:
 
 
 def playfield_mask(m: Machine) -> Wide:
-    """The playfield: 20 bits of four pixels each, then the same bits again, plain or mirrored."""
+    """Return the playfield's mask: 20 bits of four pixels each, then the same, maybe mirrored."""
     left = m.tia[PF0] >> 4 | MIRRORED[m.tia[PF1]] << 4 | m.tia[PF2] << 12
     right = left
     if m.mirrors:
@@ -121,7 +121,7 @@ def playfield_mask(m: Machine) -> Wide:
 
 
 def player_or_missile_mask(m: Machine, o: Int) -> Wide:
-    """A player (eight pixels, maybe mirrored or wide) or missile (a bar), with up to 3 copies."""
+    """Return the mask of a player (8 pixels, maybe mirrored or wide) or missile (a bar)."""
     p = (o - PLAYER0) & 1
     size = m.tia[NUSIZ0 + p] & 7
     late = 0
@@ -151,7 +151,7 @@ def player_or_missile_mask(m: Machine, o: Int) -> Wide:
 
 
 def ball_mask(m: Machine) -> Wide:
-    """The ball, which is a bar."""
+    """Return the ball's mask, a bar."""
     is_on = m.old_enabl if m.tia[VDELBL] else m.tia[ENABL]
     if is_on == 0:
         return wide(0)
@@ -187,7 +187,7 @@ def refresh(m: Machine, which: Int) -> None:
 
 @inline
 def objects_switched_on(m: Machine) -> Int:
-    """The objects that have any pixels anywhere."""
+    """Return the objects that have any pixels anywhere."""
     player0 = m.old_grp[0] if m.tia[VDELP0] else m.tia[GRP0]
     player1 = m.old_grp[1] if m.tia[VDELP1] else m.tia[GRP1]
     ball = m.old_enabl if m.tia[VDELBL] else m.tia[ENABL]
@@ -199,7 +199,7 @@ def objects_switched_on(m: Machine) -> Int:
 
 @inline
 def shows_playfield_alone(m: Machine) -> Int:
-    """Whether only the playfield can have pixels, so that nothing can collide."""
+    """Return whether only the playfield can have pixels, so that nothing can collide."""
     missile0 = 0 if m.tia[RESMP0] else m.tia[ENAM0]
     missile1 = 0 if m.tia[RESMP1] else m.tia[ENAM1]
     players = m.tia[GRP0] | m.tia[GRP1] | m.old_grp[0] | m.old_grp[1]
@@ -211,7 +211,7 @@ def shows_playfield_alone(m: Machine) -> Int:
 
 @inline
 def objects_of(latches: Int) -> Int:
-    """The objects that can set some latches."""
+    """Return the objects that can set some latches."""
     return OBJECTS_LOW[latches & 255] | OBJECTS_HIGH[latches >> 8 & 255]
 
 
@@ -234,12 +234,12 @@ def draw_to(m: Machine, clock: Int) -> None:
 
 @inline
 def changes_between_lines(m: Machine) -> Int:
-    """Whether a drawn object changes at the end of a line."""
+    """Return whether a drawn object changes at the end of a line."""
     return m.hidden | m.stars | (m.mirrors ^ m.tia[CTRLPF] & 1)
 
 
 def draw_bands(m: Machine, clock: Int) -> None:
-    """Draw up to a clock, line by line while something changes between two lines."""
+    """Draw up to a clock; go line by line while something changes between lines."""
     begin = m.drawn
     bottom = CLOCKS * (TOP + ROWS)
     end = min(clock, bottom)
@@ -264,7 +264,7 @@ def draw_single_lines(m: Machine, begin: Int, end: Int) -> Int:
 
 
 def end_line(m: Machine) -> None:
-    """Make the changes that happen only between two drawn lines."""
+    """Apply the changes that happen only between two drawn lines."""
     if m.hidden:
         m.dirty |= 1 << PLAYER0 | 1 << PLAYER1
         m.hidden = 0
@@ -325,7 +325,7 @@ def draw_band(m: Machine, begin: Int, end: Int) -> None:
 
 
 def draw_lines(m: Machine, line: Int, x0: Int, x1: Int, count: Int, latches: Int) -> None:
-    """Draw a part of a line or several equal whole lines, which may set some latches."""
+    """Draw part of a line, or several equal whole lines; this may set some latches."""
     if x1 <= x0:
         return
     if latches & ~m.collisions != 0 and m.tia[VBLANK] & 2 == 0:
@@ -339,7 +339,7 @@ def draw_lines(m: Machine, line: Int, x0: Int, x1: Int, count: Int, latches: Int
 
 
 def draw_own(m: Machine, row: Int, x0: Int, x1: Int, count: Int) -> None:
-    """Draw a part of equal rows in the cartridge's own form; a cartridge may replace this."""
+    """Draw part of some equal rows in the cartridge's own form; a cartridge may replace this."""
 
 
 def find_collisions(m: Machine, where: Wide, latches: Int) -> None:
@@ -354,7 +354,7 @@ def find_collisions(m: Machine, where: Wide, latches: Int) -> None:
 
 @inline
 def is_score(m: Machine) -> Int:
-    """Whether each half of the playfield has a player's colour; in front, only if it is alone."""
+    """Return whether each half of the playfield has a player's colour; in front, only if alone."""
     control = m.tia[CTRLPF] & 6
     if control == 6 and objects_switched_on(m) == 1 << PLAYFIELD:
         control = 2
@@ -363,7 +363,7 @@ def is_score(m: Machine) -> Int:
 
 @inline
 def colour_of(m: Machine, o: Int, is_right: Int) -> Int:
-    """The palette index of an object in one half of the line."""
+    """Return an object's palette index in one half of the line."""
     if o == PLAYFIELD and is_score(m):
         return m.tia[COLUP0 + is_right]
     return m.tia[COLOURS[o]]
@@ -372,7 +372,7 @@ def colour_of(m: Machine, o: Int, is_right: Int) -> Int:
 def paint(m: Machine, row: Int, x0: Int, x1: Int, count: Int) -> None:
     """Paint the objects into the picture from back to front, and copy equal rows.
 
-    An index whose lowest bit is set is a grey, because a European television then loses colour.
+    An index with its lowest bit set is grey: that is how a European television loses colour.
     """
     at = row * WIDTH
     where = columns(x0, x1)

@@ -51,16 +51,16 @@ def explore(code: NativeCode, power_on: Callable[[], NDArray[np.void]], size: in
     for _ in range(_GAMES):
         machine: Any = power_on()
         machine["draws"], machine["swcha"] = DRAW_NOTHING, 0xFF
-        goes_on = hold(machine, NO_SWITCH, IDLE_FRAMES) and hold(machine, RESET, _RESET_FRAMES)
+        is_running = hold(machine, NO_SWITCH, IDLE_FRAMES) and hold(machine, RESET, _RESET_FRAMES)
         for _ in range(_FRAMES // _HOLD):
-            if goes_on:  # something unsupported ends the game early
+            if is_running:  # something unsupported ends the game early
                 _press(machine, rng)
-                goes_on = hold(machine, NO_SWITCH, _HOLD)
+                is_running = hold(machine, NO_SWITCH, _HOLD)
     return set(read_seen(code, size))
 
 
 def _press(machine: Any, rng: np.random.Generator) -> None:
-    """Use every kind of controller; a paddle's button is one of the joystick's directions."""
+    """Set all controllers at random; a paddle's button is one of the joystick's directions."""
     left, right = rng.choice(_DIRECTIONS, 2)
     machine["swcha"] = left << 4 | right
     machine["fire"] = rng.choice((0, 0x80), 2)
@@ -68,12 +68,12 @@ def _press(machine: Any, rng: np.random.Generator) -> None:
 
 
 def read_seen(code: NativeCode, size: int) -> dict[Spot, int]:
-    """The spots that the interpreter of a linked cartridge recorded, and how often."""
+    """Return the spots that a linked cartridge's interpreter recorded, with counts."""
     table = (ctypes.c_uint32 * size).from_address(code.address("atari.seen"))
     noted = np.array(table)
     return {
-        (int(place), int(noted[place]) & 0xFFFF): int(noted[place]) >> 16
-        for place in np.flatnonzero(noted)
+        (int(offset), int(noted[offset]) & 0xFFFF): int(noted[offset]) >> 16
+        for offset in np.flatnonzero(noted)
     }
 
 
@@ -89,33 +89,33 @@ class Notes:
         self.spots: frozenset[Spot] = frozenset()
 
     def read(self) -> bool:
-        """Read the stored spots, if there are any."""
-        found = self._read()
-        if found is not None:
-            self._rounds, self.spots = found
-        return found is not None
+        """Read the stored spots; return whether there are any."""
+        content = self._read()
+        if content is not None:
+            self._rounds, self.spots = content
+        return content is not None
 
     def _read(self) -> tuple[int, frozenset[Spot]] | None:
-        """The rounds of compiling again and the spots; None if the file has something else."""
+        """Return how often it was recompiled, and the spots; None if there is no valid file."""
         content = self._path and read_kept(self._path)
         if not content or len(content) % 4:
             return None
         rounds, *numbers = np.frombuffer(content, "<u4").tolist()
         spots = frozenset((number >> 16, number & 0xFFFF) for number in numbers)
-        if any(place >= self._size or pc & 0x1000 == 0 for place, pc in spots):
+        if any(offset >= self._size or pc & 0x1000 == 0 for offset, pc in spots):
             return None
         return rounds, spots
 
     def write(self, spots: Iterable[Spot], rounds: int = 0) -> None:
         """Store spots for the next process."""
         if self._path is not None:
-            numbers = [rounds, *(place << 16 | pc for place, pc in sorted(spots))]
+            numbers = [rounds, *(offset << 16 | pc for offset, pc in sorted(spots))]
             keep(self._path, np.array(numbers, "<u4").tobytes())
 
     def keep(self, code: NativeCode, known: Iterable[Spot]) -> None:
-        """Store newly met spots if compiling again is worthwhile; `known` spots are translated.
+        """Store new spots if compiling again is worthwhile; `known` spots are already translated.
 
-        Several processes may do this at once; all spots that they met count as one round.
+        Several processes may do this at once; together they count as one round.
         """
         seen = read_seen(code, self._size)
         new = seen.keys() - set(known)

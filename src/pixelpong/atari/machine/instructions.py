@@ -12,19 +12,31 @@ Time: an instruction reads and writes in its last cycle, as in ALE.
 
 from __future__ import annotations
 
-from pixelpong.atari.machine.opcodes import CHANGES, WRITES, Opcode
+from pixelpong.atari.machine.opcodes import (
+    ALWAYS_SET,
+    CARRY,
+    CHANGES,
+    DECIMAL,
+    INTERRUPT,
+    NEGATIVE,
+    OVERFLOW,
+    WRITES,
+    ZERO,
+    Opcode,
+)
 
 VARIABLES = "q = b = r = w = e = u = 0"
 REGISTERS = ("a", "x", "y", "s")
 # The flags as one byte, in the form that PHP pushes.
-FLAGS = "(n & 128 | v << 6 | 0x30 | d << 3 | i << 2 | (z == 0) << 1 | c)"
-SET_FLAGS = (
-    "n = {0}; z = {0} & 2 == 0; v = {0} >> 6 & 1; c = {0} & 1; i = {0} >> 2 & 1; d = {0} >> 3 & 1"
+FLAGS = (
+    f"(n & {1 << NEGATIVE} | v << {OVERFLOW} | {ALWAYS_SET} | d << {DECIMAL} | i << {INTERRUPT}"
+    f" | (z == 0) << {ZERO} | c << {CARRY})"
 )
 
 CONDITIONS = {
     "BCC": "c == 0", "BCS": "c != 0", "BEQ": "z == 0", "BNE": "z != 0",
-    "BMI": "n & 128 != 0", "BPL": "n & 128 == 0", "BVC": "v == 0", "BVS": "v != 0",
+    "BMI": f"n & {1 << NEGATIVE} != 0", "BPL": f"n & {1 << NEGATIVE} == 0",
+    "BVC": "v == 0", "BVS": "v != 0",
 }  # fmt: skip
 
 _RESULT = "c = w >> 8 & 1; v = w >> 9; a = n = z = w & 255"
@@ -83,6 +95,13 @@ _HIGH_WRITES = {"SHA": "a & x", "SHS": "s", "SHX": "x", "SHY": "y"}
 _STOPS = "if m.stop: goto(out)"
 
 
+def unpack_flags(byte: str) -> str:
+    """Return lines that set the flags from a byte in the form of `FLAGS`."""
+    bits = {"v": OVERFLOW, "d": DECIMAL, "i": INTERRUPT, "c": CARRY}
+    others = "; ".join(f"{name} = {byte} >> {bit} & 1" for name, bit in bits.items())
+    return f"n = {byte}; z = {byte} & {1 << ZERO} == 0; {others}"
+
+
 def _push(value: str) -> str:
     return f"t = push(m, t, s, {value}); s = s - 1 & 255"
 
@@ -96,16 +115,16 @@ def _pull_first(opcode: int) -> str:
 
 
 def _pull_flags(opcode: int) -> str:
-    return f"{_pull_first(opcode)}; {SET_FLAGS.format('r')}"
+    return f"{_pull_first(opcode)}; {unpack_flags('r')}"
 
 
 _CALL = f"w = pc - 1 & 0xFFFF; {_push('w >> 8')}; {_push('w & 255')}"
 
 
-def jump_code(one: Opcode, low: str, high: str) -> str | None:
-    """Return the code of an instruction that moves pc or the stack; None for others."""
+def jump_code(opcode: Opcode, low: str, high: str) -> str | None:
+    """Return an instruction's code if it changes pc or the stack, else None."""
     target = f"pc = {low} | {high} << 8"
-    match one.name, one.mode:
+    match opcode.name, opcode.mode:
         case name, "rel":
             jump = f"w = pc + ({low} ^ 128) - 128 & 0xFFFF; t += 1 + ((w ^ pc) >> 8 != 0); pc = w"
             return f"if {CONDITIONS[name]}: {jump}"
@@ -137,18 +156,18 @@ def jump_code(one: Opcode, low: str, high: str) -> str | None:
     return None
 
 
-def address_code(one: Opcode, low: str, high: str) -> tuple[str, str]:
-    """Return lines that set q to the operand's address, and the byte that is then on the bus."""
-    costs = one.name in PAGE_COSTS
-    match one.mode:
+def address_code(opcode: Opcode, low: str, high: str) -> tuple[str, str]:
+    """Return lines that set q to the operand's address, and the byte then on the bus."""
+    costs = opcode.name in PAGE_COSTS
+    match opcode.mode:
         case "zp":
             return f"q = {low}", low
         case "zpx" | "zpy":
-            return f"q = {low} + {one.mode[2]} & 255", low
+            return f"q = {low} + {opcode.mode[2]} & 255", low
         case "abs":
             return f"q = {low} | {high} << 8", high
         case "abx" | "aby":
-            index = one.mode[2]
+            index = opcode.mode[2]
             cost = f"t += {low} + {index} >> 8\n" if costs else ""
             return f"{cost}q = ({low} | {high} << 8) + {index} & 0xFFFF", high
         case "izx":
@@ -160,7 +179,7 @@ def address_code(one: Opcode, low: str, high: str) -> tuple[str, str]:
             load = f"if {low} > 127 and {low} < 255: {memory}\nelse: {other}\n"
             cost = "t += r + y >> 8\n" if costs else ""
             return f"{load}{cost}q = (r | b << 8) + y & 0xFFFF", "b"
-    raise AssertionError(one)
+    raise AssertionError(opcode)
 
 
 def read_code(mode: str, bus: str) -> str:
@@ -190,28 +209,28 @@ def stored_value(name: str) -> str:
     return "(a & x)" if name == "SAX" else name[2].lower()
 
 
-def instruction_code(one: Opcode, low: str, high: str) -> str:
+def instruction_code(opcode: Opcode, low: str, high: str) -> str:
     """Return an instruction's code; pc is already the next address (for BRK, its own)."""
-    lines = [f"t += {one.cycles}"]
-    jump = jump_code(one, low, high)
+    lines = [f"t += {opcode.cycles}"]
+    jump = jump_code(opcode, low, high)
     if jump is not None:
         return f"{lines[0]}\n{jump}"
-    match one.mode:
+    match opcode.mode:
         case "imp":
-            lines.append(OPERATIONS[one.name])
+            lines.append(OPERATIONS[opcode.name])
         case "acc":
-            lines += ["r = a", OPERATIONS[one.name], "a = r"]
+            lines += ["r = a", OPERATIONS[opcode.name], "a = r"]
         case "imm":
-            lines += [f"r = {low}", OPERATIONS[one.name]]
+            lines += [f"r = {low}", OPERATIONS[opcode.name]]
         case _:
-            address, bus = address_code(one, low, high)
+            address, bus = address_code(opcode, low, high)
             lines.append(address)
-            if one.name in WRITES:
-                lines.append(OPERATIONS.get(one.name, ""))
-                lines.append(write_code(one.mode, stored_value(one.name)))
-            elif one.name in CHANGES:
-                lines += ["e = q", read_code(one.mode, bus), OPERATIONS[one.name]]
-                lines += ["q = e", write_code(one.mode, "r")]
+            if opcode.name in WRITES:
+                lines.append(OPERATIONS.get(opcode.name, ""))
+                lines.append(write_code(opcode.mode, stored_value(opcode.name)))
+            elif opcode.name in CHANGES:
+                lines += ["e = q", read_code(opcode.mode, bus), OPERATIONS[opcode.name]]
+                lines += ["q = e", write_code(opcode.mode, "r")]
             else:
-                lines += [read_code(one.mode, bus), OPERATIONS[one.name]]
+                lines += [read_code(opcode.mode, bus), OPERATIONS[opcode.name]]
     return "\n".join(line for line in lines if line)

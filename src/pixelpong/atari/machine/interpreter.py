@@ -1,7 +1,7 @@
 """Runs instructions one after the other from any address: ``interpret(m)``.
 
 It plays what has no translation: code that was not found in advance, code in memory, and frames
-that are too long. It starts at ``m.pc`` and leaves at the next translated instruction (`ENTRY_PC`)
+that are too long. It starts at ``m.pc`` and returns at the next translated instruction (`ENTRY_PC`)
 or when the frame ends. It contains no cartridge's code, so all cartridges share one interpreter.
 
 It records where jumps led, in `seen`, indexed by ROM offset: the address in the low 16 bits, a
@@ -13,9 +13,9 @@ from __future__ import annotations
 from pixelpong.atari.machine.instructions import (
     FLAGS,
     REGISTERS,
-    SET_FLAGS,
     VARIABLES,
     instruction_code,
+    unpack_flags,
 )
 from pixelpong.atari.machine.lowering import Lowering
 from pixelpong.atari.machine.opcodes import LENGTHS, OPCODES
@@ -26,11 +26,12 @@ MOST_TIMES = 0x7FFF  # the largest count
 
 _LONG = 76 * 400  # a frame's instructions are counted after this many cycles
 _STOPS = {"unknown": NOT_IMPLEMENTED, "long": LONG_FRAME, "too_many": TOO_MANY}
+_LEAPS = ("ind", "abs", "abx", "aby", "izy")  # modes after which the translation may continue
 _LENGTH = tuple(LENGTHS[OPCODES[code].mode] if code in OPCODES else 0 for code in range(256))
 
 _FETCH = """
 if is_simple(pc) and is_simple(pc + 2):
- w = place_of(m, pc)
+ w = offset_of(m, pc)
  op = rom[w]; o1 = rom[w + 1]; o2 = rom[w + 2]
  if (pc & 0x3FF) > 0x3FD: o1 = read_rom(m, pc + 1); o2 = read_rom(m, pc + 2)
 else:
@@ -52,12 +53,12 @@ def begin(program: Program, name: str, result: str = NOTHING) -> Lowering:
     out = Lowering(program, name, "noinline optnone" if is_rare else "noinline")
     out.code(f"t = m.now; pc = m.pc; {VARIABLES}; p = m.p")
     out.code("; ".join(f"{name} = m.{name}" for name in REGISTERS))
-    out.code(SET_FLAGS.format("p"))
+    out.code(unpack_flags("p"))
     return out
 
 
 def end(out: Lowering, result: str = "") -> None:
-    """End such a function by writing the registers back to the record."""
+    """End a function that `begin` started: write the registers back to the record."""
     out.label("out")
     out.code(f"m.pc = pc; m.p = {FLAGS}; m.now = t")
     out.code("; ".join(f"m.{name} = {name}" for name in REGISTERS))
@@ -67,7 +68,7 @@ def end(out: Lowering, result: str = "") -> None:
 
 
 def add_interpreter(program: Program) -> None:
-    """Add ``interpret(m)``.
+    """Add the function ``interpret(m)`` to a program.
 
     The program has `ENTRY_PC`, the pc of translated code by offset in the ROM; `GUARD`, the cycle
     after which a frame is interpreted to its end; and `seen`.
@@ -75,13 +76,13 @@ def add_interpreter(program: Program) -> None:
     program.add_names({"INSTRUCTION_LENGTH": _LENGTH})
     out = begin(program, "interpret")
     out.code("op = o1 = o2 = 0; is_led = 1")
-    out.code(f"if {_IS_FREE}:\n w = place_of(m, pc)\n if ENTRY_PC[w] != pc: {_NOTE}")
+    out.code(f"if {_IS_FREE}:\n w = offset_of(m, pc)\n if ENTRY_PC[w] != pc: {_NOTE}")
     out.goto("first")
     out.label("led")
     out.code("is_led = 1")
     out.label("next")
     out.code(
-        f"if {_IS_FREE}:\n w = place_of(m, pc)\n if ENTRY_PC[w] == pc: goto(out)\n"
+        f"if {_IS_FREE}:\n w = offset_of(m, pc)\n if ENTRY_PC[w] == pc: goto(out)\n"
         f" if is_led: {_NOTE}\nis_led = 0"
     )
     out.label("first")
@@ -89,10 +90,10 @@ def add_interpreter(program: Program) -> None:
     out.code("if m.left == 0: goto(too_many)")
     out.code(f"m.left -= 1\n{_FETCH}\npc = pc + INSTRUCTION_LENGTH[op] & 0xFFFF")
     out.switch("op", {code: f"op_{code:02X}" for code in OPCODES}, "unknown")
-    for code, one in OPCODES.items():
+    for code, opcode in OPCODES.items():
         out.label(f"op_{code:02X}")
-        out.code(instruction_code(one, "o1", "o2"))
-        leaps = one.name in ("RTS", "RTI", "BRK") or one.mode in ("ind", "abs", "abx", "aby", "izy")
+        out.code(instruction_code(opcode, "o1", "o2"))
+        leaps = opcode.name in ("RTS", "RTI", "BRK") or opcode.mode in _LEAPS
         if not out.is_closed:
             out.goto("led" if leaps else "next")
     for label, stop in _STOPS.items():

@@ -53,7 +53,7 @@ def _ramp(step: int) -> str:
 
 
 class Expressions:
-    """The values of one function, and the lines of IR that compute them."""
+    """Translates the expressions of one function to lines of IR."""
 
     def __init__(self, program: Program, name: str) -> None:
         self._program, self._name = program, name
@@ -103,10 +103,10 @@ class Expressions:
         match node:
             case ast.Constant(value=int(number)):
                 return constant(int(number))
-            case ast.Name(id=name) if found := self._find(name):
-                return found
+            case ast.Name(id=name) if known := self._look_up(name):
+                return known
             case ast.Attribute() | ast.Subscript():
-                return self._load(self._place(node))
+                return self._load(self._locate(node))
             case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC:
                 return self._binary(type(op), self._value(left), self._value(right))
             case ast.UnaryOp(op=ast.USub() | ast.Invert() as op, operand=operand):
@@ -116,19 +116,19 @@ class Expressions:
             case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARISONS:
                 return self._compare(type(op), self._value(left), self._value(right))
             case ast.BoolOp(op=op, values=values):
-                return self._both(op, [self._to(BOOL, self._value(each)) for each in values])
+                return self._both(op, [self._to(BOOL, self._value(node)) for node in values])
             case ast.IfExp(test=test, body=yes, orelse=no) if not self._acts(yes, no):
                 return self._select(self._value(test), self._value(yes), self._value(no))
             case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if (
                 name in _BUILT_IN or name in self._program.signatures
             ):
-                return self._call(name, [self._value(each) for each in args])
+                return self._call(name, [self._value(node) for node in args])
         raise self._refuse(node)
 
     def _acts(self, *nodes: ast.expr) -> bool:
-        """Whether an expression could change the machine, or fail: call with it, or divide."""
-        for each in (part for node in nodes for part in ast.walk(node)):
-            match each:
+        """Return whether an expression could change the machine or fail: by a call or division."""
+        for part in (part for node in nodes for part in ast.walk(node)):
+            match part:
                 case ast.Call(func=ast.Name(id=name)) if name not in _PURE:
                     parameters, _ = self._program.signatures.get(name, ({"": POINTER}, ""))
                     if POINTER in parameters.values():
@@ -146,7 +146,7 @@ class Expressions:
             and not self._program.constant_outside(node.id)
         )
 
-    def _find(self, name: str) -> Value | None:
+    def _look_up(self, name: str) -> Value | None:
         if name in self._variables:
             return self._get_variable(name)
         if name in self._pointers:
@@ -179,8 +179,8 @@ class Expressions:
         return self._binary(ast.BitXor, value, Value(value.kind, -1))
 
     def _is_among(self, value: Value, others: Sequence[ast.expr]) -> Value:
-        is_each = [self._compare(ast.Eq, value, self._value(each)) for each in others]
-        return self._both(ast.Or(), [str(each.name) for each in is_each])
+        equal = [self._compare(ast.Eq, value, self._value(node)) for node in others]
+        return self._both(ast.Or(), [str(each.name) for each in equal])
 
     def _compare(self, op: type[ast.cmpop], a: Value, b: Value) -> Value:
         kind = WIDE if WIDE in (a.kind, b.kind) else INT
@@ -195,12 +195,12 @@ class Expressions:
         return Value(BOOL, name)
 
     def _both(self, op: ast.boolop, values: list[str]) -> Value:
-        """``and`` and ``or`` as a value; all operands are computed, which costs nothing."""
+        """Compute ``and`` or ``or`` as a value; all operands are computed, which costs nothing."""
         instruction = "and" if isinstance(op, ast.And) else "or"
-        first, *others = values
-        for each in others:
-            first = self._new(f"{instruction} {BOOL} {first}, {each}")
-        return Value(BOOL, first)
+        result, *others = values
+        for operand in others:
+            result = self._new(f"{instruction} {BOOL} {result}, {operand}")
+        return Value(BOOL, result)
 
     def _select(self, test: Value, yes: Value, no: Value) -> Value:
         kind = WIDE if WIDE in (yes.kind, no.kind) else INT
@@ -209,7 +209,7 @@ class Expressions:
 
     # Memory.
 
-    def _place(self, node: ast.expr) -> Value:
+    def _locate(self, node: ast.expr) -> Value:
         """Find the location of a field, or of an element of a field or table."""
         indices: list[ast.expr] = []
         while isinstance(node, ast.Subscript):
@@ -252,19 +252,19 @@ class Expressions:
         at = self._to("i64", index)
         return self._new(f"getelementptr inbounds [{size} x i8], ptr {start}, i64 {at}")
 
-    def _load(self, place: Value) -> Value:
-        if place.kind == POINTER:
-            return place
+    def _load(self, location: Value) -> Value:
+        if location.kind == POINTER:
+            return location
         # The record has no padding, so its fields may not be aligned.
-        name = self._new(f"load {place.kind}, ptr {place.name}, align 1")
-        if place.is_signed and place.kind != INT:
-            return Value(INT, self._new(f"sext {place.kind} {name} to {INT}"))
-        kind = INT if int(place.kind[1:]) <= 32 else WIDE
-        return Value(kind, self._to(kind, Value(place.kind, name)))
+        name = self._new(f"load {location.kind}, ptr {location.name}, align 1")
+        if location.is_signed and location.kind != INT:
+            return Value(INT, self._new(f"sext {location.kind} {name} to {INT}"))
+        kind = INT if int(location.kind[1:]) <= 32 else WIDE
+        return Value(kind, self._to(kind, Value(location.kind, name)))
 
-    def _store(self, place: Value, value: Value) -> None:
-        operand = self._to(place.kind, value)
-        self._put(f"store {place.kind} {operand}, ptr {place.name}, align 1")
+    def _store(self, location: Value, value: Value) -> None:
+        operand = self._to(location.kind, value)
+        self._put(f"store {location.kind} {operand}, ptr {location.name}, align 1")
 
     def _get_variable(self, name: str) -> Value:
         kind = self._variables[name]
@@ -281,31 +281,31 @@ class Expressions:
 
     # Calls.
 
-    def _call(self, name: str, given: list[Value]) -> Value:
+    def _call(self, name: str, arguments: list[Value]) -> Value:
         match name:
             case "wide":
-                is_known = isinstance(given[0].name, int)
-                return Value(WIDE, given[0].name if is_known else self._to(WIDE, given[0]))
+                is_known = isinstance(arguments[0].name, int)
+                return Value(WIDE, arguments[0].name if is_known else self._to(WIDE, arguments[0]))
             case "min" | "max":
-                a, b = (self._to(INT, each) for each in given)
-                found = self._new(f"call {INT} @llvm.s{name}.{INT}({INT} {a}, {INT} {b})")
-                return Value(INT, found)
+                a, b = (self._to(INT, value) for value in arguments)
+                result = self._new(f"call {INT} @llvm.s{name}.{INT}({INT} {a}, {INT} {b})")
+                return Value(INT, result)
             case "lowest_bit":
-                kind, operand = given[0].kind, given[0].name
-                found = self._new(f"call {kind} @llvm.cttz.{kind}({kind} {operand}, {BOOL} true)")
+                kind, operand = arguments[0].kind, arguments[0].name
+                result = self._new(f"call {kind} @llvm.cttz.{kind}({kind} {operand}, {BOOL} true)")
                 if kind == WIDE:
-                    found = self._new(f"trunc {kind} {found} to {INT}")
-                return Value(INT, found)
+                    result = self._new(f"trunc {kind} {result} to {INT}")
+                return Value(INT, result)
             case "rounds_that_meet":
-                return self._rounds_that_meet(*given)
+                return self._rounds_that_meet(*arguments)
             case "columns":
-                return self._columns(*given)
+                return self._columns(*arguments)
             case "fill" | "copy":
-                return self._move_bytes(name, *given)
+                return self._move_bytes(name, *arguments)
             case "blend":
-                return self._blend(*given)
+                return self._blend(*arguments)
         parameters, result = self._program.signatures[name]
-        pairs = zip(parameters.values(), given, strict=True)
+        pairs = zip(parameters.values(), arguments, strict=True)
         operands = ", ".join(f"{kind} {self._to(kind, value)}" for kind, value in pairs)
         call = f"call {result} @{self._program.symbol(name)}({operands})"
         if result != NOTHING:
@@ -325,14 +325,14 @@ class Expressions:
             return Value(WIDE, (1 << end.name) - (1 << begin.name))
         is_after = self._new(f"icmp ule {_LANES} {self._spread(begin)}, <{_ramp(1)}>")
         is_before = self._new(f"icmp ugt {_LANES} {self._spread(end)}, <{_ramp(1)}>")
-        found = self._new(f"and <{WIDE_BITS} x i1> {is_after}, {is_before}")
-        return Value(WIDE, self._new(f"bitcast <{WIDE_BITS} x i1> {found} to {WIDE}"))
+        result = self._new(f"and <{WIDE_BITS} x i1> {is_after}, {is_before}")
+        return Value(WIDE, self._new(f"bitcast <{WIDE_BITS} x i1> {result} to {WIDE}"))
 
     def _spread(self, value: Value) -> str:
-        """Make a vector with the byte in every lane."""
-        one = self._new(f"insertelement {_LANES} poison, i8 {self._to('i8', value)}, i64 0")
-        nowhere = f"<{WIDE_BITS} x i32> zeroinitializer"
-        return self._new(f"shufflevector {_LANES} {one}, {_LANES} poison, {nowhere}")
+        """Make a vector that has the byte in every lane."""
+        single = self._new(f"insertelement {_LANES} poison, i8 {self._to('i8', value)}, i64 0")
+        zeros = f"<{WIDE_BITS} x i32> zeroinitializer"
+        return self._new(f"shufflevector {_LANES} {single}, {_LANES} poison, {zeros}")
 
     def _blend(self, array: Value, at: Value, mask: Value, value: Value) -> Value:
         row, byte = self._element(str(array.name), 1, at), self._to("i8", value)
@@ -340,15 +340,15 @@ class Expressions:
         self._put(f"call void @blend(ptr {row}, {WIDE} {bits}, i8 {byte})")
         return Value(NOTHING, "")
 
-    def _move_bytes(self, name: str, array: Value, to: Value, what: Value, count: Value) -> Value:
+    def _move_bytes(self, name: str, array: Value, to: Value, source: Value, count: Value) -> Value:
         assert array.kind == POINTER
         target = self._element(str(array.name), 1, to)
         size = self._to("i64", count)
         if name == "fill":
-            byte = self._to("i8", what)
+            byte = self._to("i8", source)
             move = f"@llvm.memset.p0.i64(ptr {target}, i8 {byte}"
         else:
-            source = self._element(str(array.name), 1, what)
-            move = f"@llvm.memmove.p0.p0.i64(ptr {target}, ptr {source}"
+            start = self._element(str(array.name), 1, source)
+            move = f"@llvm.memmove.p0.p0.i64(ptr {target}, ptr {start}"
         self._put(f"call void {move}, i64 {size}, i1 false)")
         return Value(NOTHING, "")

@@ -44,19 +44,21 @@ def lower_modules(
     program.exports.update(exports)
     for module in modules:
         names = vars(module)
-        program.add_names({name: each for name, each in names.items() if name not in outside})
-        for name, each in names.items():
-            if inspect.isfunction(each) and each.__module__ == module.__name__:
-                functions[name] = each
+        program.add_names({name: value for name, value in names.items() if name not in outside})
+        for name, value in names.items():
+            if inspect.isfunction(value) and value.__module__ == module.__name__:
+                functions[name] = value
     for name, function in functions.items():
-        kinds = {each: TYPES[str(kind)] for each, kind in function.__annotations__.items()}
-        result = kinds.pop("return")
-        program.declare(name, kinds, result)
+        parameters = {
+            parameter: TYPES[str(kind)] for parameter, kind in function.__annotations__.items()
+        }
+        result = parameters.pop("return")
+        program.declare(name, parameters, result)
     for name, function in functions.items():
         is_inline = hasattr(function, "is_inline")
         if not program.has_functions and not is_inline and name not in exports:
-            kinds, result = program.signatures[name]
-            listed = ", ".join(kinds.values())
+            parameters, result = program.signatures[name]
+            listed = ", ".join(parameters.values())
             program.functions.append(f"declare {result} @{program.symbol(name)}({listed})")
             continue
         (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
@@ -79,15 +81,15 @@ class Lowering(ir.Expressions):
     def __init__(self, program: Program, name: str, attribute: str = "") -> None:
         super().__init__(program, name)
         parameters, self._result = program.signatures[name]
-        listed = ", ".join(f"{kind} noundef %{each}" for each, kind in parameters.items())
+        listed = ", ".join(f"{kind} noundef %{parameter}" for parameter, kind in parameters.items())
         is_shared = program.is_linked and attribute != "alwaysinline"
         linkage = "" if is_shared or name in program.exports else "internal "
         start = f"define {linkage}{self._result} @{program.symbol(name)}({listed})"
         self._head = f"{start} nounwind {attribute} {{"
-        self._pointers = {each for each, kind in parameters.items() if kind == POINTER}
-        for each, kind in parameters.items():
+        self._pointers = {parameter for parameter, kind in parameters.items() if kind == POINTER}
+        for parameter, kind in parameters.items():
             if kind != POINTER:
-                self._set_variable(each, Value(kind, f"%{each}"))
+                self._set_variable(parameter, Value(kind, f"%{parameter}"))
 
     # Lines and blocks.
 
@@ -97,8 +99,8 @@ class Lowering(ir.Expressions):
 
     def body(self, statements: Sequence[ast.stmt]) -> None:
         """Add statements."""
-        for each in statements:
-            self._statement(each)
+        for statement in statements:
+            self._statement(statement)
 
     def label(self, name: str) -> None:
         """Start a block that a jump can reach."""
@@ -161,7 +163,7 @@ class Lowering(ir.Expressions):
             if isinstance(target, ast.Name):
                 self._set_variable(target.id, value)
             else:
-                self._store(self._place(target), value)
+                self._store(self._locate(target), value)
 
     def _change(self, target: ast.expr, op: type, value: ast.expr) -> None:
         """Translate ``target op= value``; the target's location is computed once."""
@@ -169,18 +171,19 @@ class Lowering(ir.Expressions):
             old = self._value(target)
             self._assign([target], self._binary(op, old, self._value(value)))
         else:
-            place = self._place(target)
-            old = self._load(place)
-            self._store(place, self._binary(op, old, self._value(value)))
+            location = self._locate(target)
+            old = self._load(location)
+            self._store(location, self._binary(op, old, self._value(value)))
 
     def _branch(self, node: ast.expr, yes: str, no: str) -> None:
         """Jump to one of two labels; ``and`` and ``or`` stop at the first decisive operand."""
         match node:
             case ast.BoolOp(op=op, values=[*first, last]):
-                for each in first:
-                    on = self._fresh_label()
-                    self._branch(each, *((on, no) if isinstance(op, ast.And) else (yes, on)))
-                    self.label(on)
+                for operand in first:
+                    rest = self._fresh_label()
+                    ways = (rest, no) if isinstance(op, ast.And) else (yes, rest)
+                    self._branch(operand, *ways)
+                    self.label(rest)
                 self._branch(last, yes, no)
             case _:
                 self._end(f"br i1 {self._to(BOOL, self._value(node))}, label %{yes}, label %{no}")
@@ -208,15 +211,15 @@ class Lowering(ir.Expressions):
     def _for(self, node: ast.For) -> None:
         assert isinstance(node.iter, ast.Call)
         assert isinstance(node.target, ast.Name)
-        bounds = [self._value(each) for each in node.iter.args]
+        bounds = [self._value(bound) for bound in node.iter.args]
         if len(bounds) == 1:
             bounds.insert(0, constant(0))
         start, stop, step = [*bounds, constant(1)][:3]
         changed = {
-            each.id
+            part.id
             for statement in node.body
-            for each in ast.walk(statement)
-            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+            for part in ast.walk(statement)
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
         }
         if not isinstance(step.name, int) or node.target.id in changed:
             raise self._refuse(node)
@@ -224,13 +227,13 @@ class Lowering(ir.Expressions):
         end = self._to(INT, stop)
         self._set_variable(node.target.id, start)
         self.label(test)
-        at = self._get_variable(node.target.id)
+        index = self._get_variable(node.target.id)
         order = "slt" if step.name > 0 else "sgt"
-        goes_on = self._new(f"icmp {order} {INT} {at.name}, {end}")
-        self._end(f"br i1 {goes_on}, label %{body}, label %{after}")
+        is_inside = self._new(f"icmp {order} {INT} {index.name}, {end}")
+        self._end(f"br i1 {is_inside}, label %{body}, label %{after}")
         self.label(body)
         self.body(node.body)
-        at = self._get_variable(node.target.id)
-        self._set_variable(node.target.id, self._binary(ast.Add, at, step))
+        index = self._get_variable(node.target.id)
+        self._set_variable(node.target.id, self._binary(ast.Add, index, step))
         self.goto(test)
         self.label(after)

@@ -1,4 +1,4 @@
-"""Compiles LLVM IR to functions, and keeps the machine code for the next process.
+"""Compiles LLVM IR to functions, and caches the machine code for the next process.
 
 LLVM comes with numba, as llvmlite, so the user needs no compiler. The code is specific to the
 processor and is kept in the cache folder (`atari.machine.cache`). Compiling and calling
@@ -84,13 +84,13 @@ class NativeCode:
             self._engine.finalize_object()
 
     def address(self, name: str) -> int:
-        """The address of an exported function or table."""
-        found: int = self._engine.get_global_value_address(name)
-        assert found, name
-        return found
+        """Return the address of an exported function or table."""
+        address: int = self._engine.get_global_value_address(name)
+        assert address, name
+        return address
 
     def function(self, name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
-        """An exported function that Python can call; other threads can run during a call."""
+        """Return an exported function for Python, which releases the GIL during a call."""
         function = ctypes.CFUNCTYPE(result, *arguments)(self.address(name))
         function.code = self  # type: ignore[attr-defined]  # keeps the code alive
         return function
@@ -108,7 +108,7 @@ class _Compiler:
         )
 
     def name_of(self, source: Source) -> str:
-        """A name derived from everything that the machine code depends on."""
+        """Derive a file name from everything that the machine code depends on."""
         parts = (source.key.hex(), llvmlite.__version__, self.triple, self._processor)
         text = "\n".join((*parts, self._features, f"{source.level} {CODE_LEVEL}", *PASSES))
         return hashlib.sha256(text.encode()).hexdigest()[:40]

@@ -14,6 +14,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+# The flags' bits in the byte that PHP pushes. B and the bit without a name are always 1 in it.
+NEGATIVE, OVERFLOW, BREAK, DECIMAL, INTERRUPT, ZERO, CARRY = 7, 6, 4, 3, 2, 1, 0
+ALWAYS_SET = 1 << 5 | 1 << BREAK
+
 # The length of an instruction in bytes, by addressing mode.
 LENGTHS = {
     "imp": 1,  # no operand
@@ -104,7 +108,7 @@ CHANGES = (
 
 
 class Opcode(NamedTuple):
-    """The meaning of an opcode; crossed pages and taken branches take more than its `cycles`."""
+    """The meaning of an opcode; crossed pages and taken branches add to its `cycles`."""
 
     name: str
     mode: str

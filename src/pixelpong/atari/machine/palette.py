@@ -58,7 +58,7 @@ def _read_table(text: str) -> NDArray[np.uint8]:
 
 
 def _find_brightness(colours: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The brightness of colours, [N, 3], as ALE computes it."""
+    """Compute the brightness of colours, [N, 3], as ALE does."""
     return np.rint(colours @ np.array([0.2989, 0.587, 0.114])).astype(np.uint8)
 
 

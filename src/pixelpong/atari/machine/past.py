@@ -34,16 +34,16 @@ from pixelpong.atari.machine.typed import Int, Machine, copy, fill
 
 
 def play_frame(m: Machine, counts: Int) -> None:
-    """Play a frame like `run_frame`; the picture also shows the same older frames as ALE's."""
+    """Play a frame like `run_frame`, and add the parts of older frames that ALE's picture shows."""
     if HAS_PAST == 0:
         run_frame(m, counts)
         return
-    goes_on = m.begun != 0  # a frame that was left in the middle
+    continues = m.begun != 0  # a frame that was left in the middle
     m.counts = counts
     m.draws_until = FAR
     m.touched = 0
-    m.side = m.side & 1 ^ (goes_on == 0)
-    if goes_on == 0:
+    m.side = m.side & 1 ^ (continues == 0)
+    if continues == 0:
         copy(m, THIS_BEGINNING, 0, BEGINNING_SIZE)
     run_frame(m, counts)
     if m.stop == FRAME_DONE:
@@ -52,12 +52,12 @@ def play_frame(m: Machine, counts: Int) -> None:
         end = min(m.touched if m.begun else 3 * m.now, CLOCKS * (TOP + ROWS))
         if end > CLOCKS * TOP:
             keep_beginning(m, end)
-        if m.draws == DRAW_PICTURE and (goes_on or end < CLOCKS * (TOP + ROWS)):
-            complete_picture(m, end, goes_on or m.begun)
+        if m.draws == DRAW_PICTURE and (continues or end < CLOCKS * (TOP + ROWS)):
+            complete_picture(m, end, continues or m.begun)
 
 
 def keep_beginning(m: Machine, end: Int) -> None:
-    """Keep the initial state of this frame, which drew up to `end`; drop overdrawn frames."""
+    """Store the initial state of this frame, which drew up to `end`; drop frames it covers."""
     first = m.side * MOST_OLDER
     count = min(m.older[m.side], MOST_OLDER + 1)
     if end == CLOCKS * (TOP + ROWS):
@@ -72,7 +72,7 @@ def keep_beginning(m: Machine, end: Int) -> None:
 
 
 def complete_picture(m: Machine, end: Int, is_in_parts: Int) -> None:
-    """Draw the frames that a picture is made of over each other, starting with the oldest."""
+    """Draw the frames that make up a picture over each other, starting with the oldest."""
     count = m.older[m.side]
     if count > MOST_OLDER:
         m.stop = TOO_OLD
@@ -84,9 +84,9 @@ def complete_picture(m: Machine, end: Int, is_in_parts: Int) -> None:
         fill(m.picture, 0, m.shades[0], ROWS * WIDTH)
         copy(m, ASIDE, 0, BEGINNING_SIZE)
         for k in range(count):
-            which = m.side * MOST_OLDER + k
-            copy(m, 0, BEGINNINGS + which * BEGINNING_SIZE, BEGINNING_SIZE)
-            m.draws_until = m.drew_to[which]
+            index = m.side * MOST_OLDER + k
+            copy(m, 0, BEGINNINGS + index * BEGINNING_SIZE, BEGINNING_SIZE)
+            m.draws_until = m.drew_to[index]
             run_frame(m, m.counts & 1)
         copy(m, 0, ASIDE, BEGINNING_SIZE)
         m.stop = FRAME_DONE

@@ -47,14 +47,14 @@ _PINS = tuple(
 
 
 def press(m: Machine, action: Int) -> None:
-    """Set the inputs of the next frame; an action that does not exist presses nothing."""
+    """Set the inputs of the next frame; an invalid action presses nothing."""
     if action >= 18:
         action = 0
     pressed = _PRESSES[action]
     if CONTROLS == PADDLE:
         turn_paddle(m, pressed)
     else:
-        fire = 0x80 - 0x80 * (pressed & 1)
+        fire = 0x80 - 0x80 * (pressed & _BUTTON)
         pins = _PINS[action]
         m.swcha = pins
         m.fire[0] = fire
@@ -70,12 +70,12 @@ def turn_paddle(m: Machine, pressed: Int) -> None:
     step = (pressed >> 3 & 1) - (pressed >> 2 & 1)
     ohm = m.resistance[TURNED] + m.turn * step
     m.resistance[TURNED] = min(max(ohm, PADDLE_LOWEST), HIGHEST_OHM)
-    m.swcha = 0xFF - (0x80 >> TURNED) * (pressed & 1)
+    m.swcha = 0xFF - (0x80 >> TURNED) * (pressed & _BUTTON)
 
 
 @inline
 def score(m: Machine) -> None:
-    """Set points, lives, and whether the game is over or may be after the next frame."""
+    """Set points, lives, whether the game is over, and whether the next frame may end it."""
 
 
 @inline
@@ -94,9 +94,8 @@ def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> None:
     """Play `count` frames, and draw the last one; fewer if the game ends.
 
     `actions` holds a byte for each frame. The results are ``m.frames``, ``m.reward``, ``m.points``,
-    ``m.lives``, ``m.is_over``, ``m.may_end`` and ``m.stop``, which is `FRAME_DONE`. If it is
-    another, the machine met something not covered; then its state has not changed, and ``m.frames``
-    is 0.
+    ``m.lives``, ``m.is_over``, ``m.may_end`` and ``m.stop``, normally `FRAME_DONE`. Any other value
+    means that something is not covered; then the state has not changed, and ``m.frames`` is 0.
     """
     copy(m, BEFORE, 0, KEPT_SIZE)
     play_some(m, actions, count, draws, 0, 0)
@@ -116,7 +115,7 @@ def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> None:
 def play_some(
     m: Machine, actions: Bytes, count: Int, draws: Int, draws_all: Int, counts: Int
 ) -> None:
-    """Play frames as `play_frames` does, and draw the last one or all; `counts` as `play_frame`."""
+    """Play frames and draw the last one, or all; `counts` is passed to `play_frame`."""
     recall(m)
     before = m.points
     m.stop = FRAME_DONE
@@ -151,7 +150,7 @@ def play_next(m: Machine) -> None:
 
 
 def idle(m: Machine, switches: Int, count: Int) -> None:
-    """Play frames in which no control moves, drawn as pictures, with some switches held."""
+    """Play and draw frames with some switches held and no other input."""
     m.swcha = 0xFF
     m.swchb = switches  # a bit each, 0 while held: 1 RESET, 2 SELECT
     m.draws = DRAW_PICTURE

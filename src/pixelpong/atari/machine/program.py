@@ -28,7 +28,7 @@ declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 
 
 def _make_blend() -> str:
-    """The function behind `blend`: three vectors that select between old bytes and the new one."""
+    """Make the function behind `blend`: three vectors select between old bytes and the new one."""
     lines = [f"define internal void @blend(ptr %row, {WIDE} %mask, i8 %byte) nounwind {{"]
     for k, n in ((0, 64), (64, 64), (128, 32)):
         kind = f"<{n} x i8>"
@@ -53,7 +53,7 @@ class Value(NamedTuple):
 
 
 def constant(number: int) -> Value:
-    """A number that is known at compile time."""
+    """Make the value for a number that is known at compile time."""
     return Value(INT if -(1 << 31) <= number < 1 << 32 else WIDE, number)
 
 
@@ -85,7 +85,7 @@ class Program:
         self.signatures[name] = parameters, result
 
     def add_names(self, names: dict[str, Any]) -> None:
-        """Add constants and tables; unless given, a name has the same value in all modules."""
+        """Add constants and tables; a name not in `given` must have one value in all modules."""
         for name, value in names.items():
             if isinstance(value, int | tuple) and name not in self.given:
                 assert self.names.setdefault(name, value) == value, f"two constants {name}"
@@ -94,10 +94,10 @@ class Program:
         """Add a tuple of numbers or of tuples; return the elements' type and a row's length."""
         if name in self.memory:
             count, linkage = self.memory[name], "" if self.is_linked else "internal "
-            what = f"{linkage}global [{count} x {INT}] zeroinitializer"
+            definition = f"{linkage}global [{count} x {INT}] zeroinitializer"
             if not count:
-                what = f"external global {INT}"
-            self._tables[name] = f"@{self.symbol(name)} = {what}"
+                definition = f"external global {INT}"
+            self._tables[name] = f"@{self.symbol(name)} = {definition}"
             return INT, 1
         if name in self.outside and name not in self.names:
             kind = self.outside[name]
@@ -105,35 +105,35 @@ class Program:
             return kind, 1
         value = self.names[name]
         row = len(value[0]) if isinstance(value[0], tuple) else 1
-        flat = [x for each in value for x in each] if row > 1 else value
+        flat = [number for line in value for number in line] if row > 1 else value
         if not 0 <= min(flat) <= max(flat) < 1 << 32:
             raise SyntaxError(f"{name}: a table's numbers have 32 bits and no sign")
         kind = next(k for k, bits in (("i8", 8), ("i16", 16), (INT, 32)) if max(flat) < 1 << bits)
-        items = ", ".join(f"{kind} {x}" for x in flat)
+        items = ", ".join(f"{kind} {number}" for number in flat)
         linkage = "private unnamed_addr "
         if name in self.outside:
             linkage, kind = "", self.outside[name]
-            items = ", ".join(f"{kind} {x}" for x in flat)
-        kept = f"@{self.symbol(name)} = {linkage}constant [{len(flat)} x {kind}] [{items}]"
-        self._tables[name] = kept
+            items = ", ".join(f"{kind} {number}" for number in flat)
+        definition = f"@{self.symbol(name)} = {linkage}constant [{len(flat)} x {kind}] [{items}]"
+        self._tables[name] = definition
         return kind, row
 
     def symbol(self, name: str) -> str:
-        """The name of a function or table in IR; linked names must not be those of C functions."""
+        """Return a function's or table's name in IR; shared names must differ from C functions'."""
         shared = (self.signatures, self.outside, self.memory)
-        is_shared = self.is_linked and any(name in each for each in shared)
+        is_shared = self.is_linked and any(name in names for names in shared)
         is_shared = is_shared and name not in self.exports
         return f"atari.{name}" if is_shared else name
 
     def constant_outside(self, name: str) -> str | None:
-        """The symbol of a constant that another program defines."""
+        """Return the symbol of a constant if another program defines it."""
         if name not in self.outside or name in self.names or self.outside[name] != INT:
             return None
         self._tables[name] = f"@{self.symbol(name)} = external constant {INT}"
         return self.symbol(name)
 
     def define_outside(self) -> None:
-        """Add the tables and constants that the other program lacks."""
+        """Define the tables and constants that the other program refers to."""
         for name in self.memory:
             self.table(name)
         for name, kind in self.outside.items():
@@ -145,5 +145,5 @@ class Program:
                 self.table(name)
 
     def to_ir(self) -> str:
-        """The whole program as IR."""
+        """Return the whole program as IR."""
         return "\n".join([*self._tables.values(), *self.functions, _make_blend(), _DECLARATIONS])

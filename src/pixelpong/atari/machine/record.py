@@ -33,7 +33,7 @@ STATE = np.dtype(
         ("x", "u1"),
         ("y", "u1"),
         ("s", "u1"),  # stack pointer
-        ("p", "u1"),  # flags: N V 1 B D I Z C, from the highest bit to the lowest
+        ("p", "u1"),  # flags, see `atari.machine.opcodes`
         # The chip with the memory, the timer and the ports (6532 RIOT).
         ("ram", "u1", 128),
         ("timer", "u1"),  # the value written to the timer
@@ -172,3 +172,15 @@ def make_machine(record: np.dtype[Any] = MACHINE) -> NDArray[np.void]:
     machine: Any = np.zeros(1, record)
     machine["shades"], machine["turn"] = range(256), PADDLE_TURN
     return machine
+
+
+def format_registers(machine: NDArray[np.void]) -> str:
+    """Format the processor's registers for debugging, in hexadecimal and with a bit per flag.
+
+    >>> print(format_registers(make_machine()))
+      PC AC XR YR SP NV-BDIZC
+    0000 00 00 00 00 00000000
+    """
+    state = machine[0]
+    registers = " ".join(f"{state[name]:02X}" for name in "axys")
+    return f"  PC AC XR YR SP NV-BDIZC\n{state['pc']:04X} {registers} {state['p']:08b}"

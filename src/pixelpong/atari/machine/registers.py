@@ -13,8 +13,8 @@ VSYNC, VBLANK, WSYNC, RSYNC, NUSIZ0, NUSIZ1 = 0x00, 0x01, 0x02, 0x03, 0x04, 0x05
 COLUP0, COLUP1, COLUPF, COLUBK, CTRLPF, REFP0 = 0x06, 0x07, 0x08, 0x09, 0x0A, 0x0B
 PF0, PF1, PF2, RESP0, RESP1, RESBL = 0x0D, 0x0E, 0x0F, 0x10, 0x11, 0x14
 AUDC0, AUDV1, GRP0, GRP1, ENAM0, ENAM1, ENABL = 0x15, 0x1A, 0x1B, 0x1C, 0x1D, 0x1E, 0x1F
-HMP0, HMBL, VDELP0, VDELP1, VDELBL, RESMP0, RESMP1 = 0x20, 0x24, 0x25, 0x26, 0x27, 0x28, 0x29
-HMOVE, HMCLR, CXCLR = 0x2A, 0x2B, 0x2C
+HMP0, HMM0, HMBL, VDELP0, VDELP1, VDELBL = 0x20, 0x22, 0x24, 0x25, 0x26, 0x27
+RESMP0, RESMP1, HMOVE, HMCLR, CXCLR = 0x28, 0x29, 0x2A, 0x2B, 0x2C
 
 # The objects, which are bit numbers in `objects` and `dirty`.
 PLAYFIELD, PLAYER0, PLAYER1, MISSILE0, MISSILE1, BALL = 0, 1, 2, 3, 4, 5
@@ -34,13 +34,13 @@ MEANING = make_table(
     },
 )  # fmt: skip
 
-# Registers in which writing the same value again has no effect.
+# Registers to which writing the same value again has no effect, and is skipped.
 IS_PLAIN = make_table(
     64, 0,
     dict.fromkeys(
         (
             VBLANK, *range(COLUP0, COLUBK + 1), REFP0, REFP0 + 1, PF0, PF1, PF2, ENAM0, ENAM1,
-            ENABL, HMP0, HMP0 + 1, HMP0 + 3, HMBL, *range(VDELP0, RESMP1 + 1),
+            ENABL, *range(VDELP0, RESMP1 + 1),
         ),
         1,
     ),
@@ -56,7 +56,7 @@ CHANGES_OBJECTS = make_table(
         **dict.fromkeys((PF0, PF1, PF2), 1 << PLAYFIELD | STALE), VDELBL: 1 << BALL | STALE,
         VDELP0: 1 << PLAYER0 | STALE, VDELP1: 1 << PLAYER1 | STALE,
         RESMP0: 1 << MISSILE0 | STALE, RESMP1: 1 << MISSILE1 | STALE,
-        **{RESP0 + each: 1 << PLAYER0 + each for each in range(5)},
+        **{RESP0 + k: 1 << PLAYER0 + k for k in range(5)},
     },
 )  # fmt: skip
 

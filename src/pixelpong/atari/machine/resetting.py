@@ -60,7 +60,7 @@ def start_game(m: Machine) -> None:
 
 
 def hold(m: Machine, action: Int, switches: Int, count: Int) -> None:
-    """Play frames with an action and with switches held, unless the machine has stopped."""
+    """Play frames with an action and switches held, until the machine stops."""
     m.swchb = switches
     k = 0
     while k < count and m.stop == FRAME_DONE:
@@ -70,7 +70,7 @@ def hold(m: Machine, action: Int, switches: Int, count: Int) -> None:
 
 
 def choose_game(m: Machine) -> None:
-    """Press SELECT until memory shows the right one of the cartridge's games."""
+    """Press SELECT until memory shows that the right game on the cartridge is chosen."""
     if FIRST_PRESS:
         press_select(m, FIRST_PRESS)
     presses = 0
@@ -83,7 +83,7 @@ def choose_game(m: Machine) -> None:
 
 
 def is_chosen(m: Machine) -> Int:
-    """Whether memory shows the right game."""
+    """Return whether memory shows that the right game is chosen."""
     for k in range(NUM_VALUES):
         if m.ram[CHOICE[k][0]] != CHOICE[k][1]:
             return 0
@@ -91,7 +91,7 @@ def is_chosen(m: Machine) -> Int:
 
 
 def press_select(m: Machine, count: Int) -> None:
-    """Hold SELECT for some frames, and release it for one, which ALE counts."""
+    """Hold SELECT for some frames, then release it for one frame, which ALE counts."""
     hold(m, 0, SELECT, count)
     hold(m, 0, NO_SWITCH, 1)
     m.frames += 1

@@ -21,16 +21,16 @@ _MOST_BYTES = 1 << 16  # size limit of a ROM in bytes; the largest has a quarter
 
 
 def rom_path(name: str) -> Path:
-    """The path where a cartridge's ROM should be; it is not opened."""
+    """Return the path where a cartridge's ROM should be, without opening it."""
     if folder := os.environ.get("ALE_ROMS_DIR"):
         return Path(folder) / f"{name}.bin"
-    found = importlib.util.find_spec("ale_py")
-    package = Path((found and found.origin) or "ale_py/__init__.py").parent
+    spec = importlib.util.find_spec("ale_py")
+    package = Path((spec and spec.origin) or "ale_py/__init__.py").parent
     return package / "roms" / f"{name}.bin"
 
 
 def read_rom(cartridge: Cartridge, path: Path | None = None) -> bytes:
-    """Read a cartridge's ROM, from `path` if it is given."""
+    """Read a cartridge's ROM and check it; `path` overrides the usual file."""
     title = cartridge.name.replace("_", " ").title()
     failure = f"cannot use {title}'s ROM in ale-py"
     advice = f"install the version with that ROM: pip install --no-deps ale-py=={ALE_PY}"

@@ -56,7 +56,7 @@ class Scoring:
 
     @property
     def all_rules(self) -> dict[str, str]:
-        """Return the rules, with defaults for those left out, in the order of computing."""
+        """The rules in the order of computation, with defaults for those left out."""
         return {
             **self.rules,
             **{name: _RESULTS[name] for name in _RESULTS if name not in self.rules},
@@ -64,13 +64,13 @@ class Scoring:
 
     @property
     def noted(self) -> list[str]:
-        """Return the names whose values of the frame before a rule needs."""
-        found = re.findall(r"\bold\.(\w+)", " ".join(self.all_rules.values()))
-        return list(dict.fromkeys(found))
+        """The names whose previous frame's values some rule needs."""
+        names = re.findall(r"\bold\.(\w+)", " ".join(self.all_rules.values()))
+        return list(dict.fromkeys(names))
 
 
 class _Names(ast.NodeTransformer):
-    """Replaces the names of the facts by the fields of the record."""
+    """Replaces names in the facts by fields of the record."""
 
     def __init__(self, noted: list[str]) -> None:
         self._noted = noted
@@ -82,21 +82,21 @@ class _Names(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         """Replace ``old.NAME`` by its noted value."""
         if ast.unparse(node.value) != "old":
-            raise SyntaxError(f"only the frame before has parts: {ast.unparse(node)}")
+            raise SyntaxError(f"expected old.NAME, got {ast.unparse(node)}")
         return _parse(f"m.noted[{self._noted.index(node.attr)}]")
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """Helpers have one argument in typed Python; here some have more."""
+        """Expand a helper with several arguments; in typed Python, each has one."""
         name = ast.unparse(node.func)
-        given = [ast.unparse(self.visit(each)) for each in node.args]
+        arguments = [ast.unparse(self.visit(argument)) for argument in node.args]
         if name == "dec":
-            text = f"dec({given[0]})"
-            for each in given[1:]:
-                text = f"(100 * {text} + dec({each}))"
+            text = f"dec({arguments[0]})"
+            for argument in arguments[1:]:
+                text = f"(100 * {text} + dec({argument}))"
         elif name == "count":
-            text = " + ".join(f"count(m, {value})" for value in given[1:])
+            text = " + ".join(f"count(m, {value})" for value in arguments[1:])
         else:
-            text = f"{name}({', '.join(given)})"
+            text = f"{name}({', '.join(arguments)})"
         return _parse(f"({text})")
 
 
@@ -109,7 +109,7 @@ def _is_byte(name: str) -> bool:
 
 
 def _byte(name: str) -> str:
-    """Return the record's element for ``xB9`` or ``cB9``."""
+    """Return the element of the record for ``xB9`` or ``cB9``."""
     memory = {"x": "ram", "c": "extra_ram"}[name[0]]
     return f"m.{memory}[{int(name[1:], 16) & 127}]"
 
@@ -154,7 +154,7 @@ def _score(scoring: Scoring) -> list[str]:
 
 
 def make_module(name: str, scoring: Scoring) -> ModuleType:
-    """Load the functions as a module, whose source can be read like a file's."""
+    """Make a module of a game's functions; `inspect` can read its source."""
     source = to_source(scoring)
     module = ModuleType(f"scoring of {name}")
     path = f"<{module.__name__}, {hashlib.sha256(source.encode()).hexdigest()[:12]}>"

@@ -31,7 +31,7 @@ _BITS = f"i{8 * _PART}"
 
 
 class Shares(NamedTuple):
-    """The sources of the N pixels of a small line: K pixels of a large line each, with weights.
+    """The sources of a small line's N pixels: for each, K pixels of a large line with weights.
 
     If a pixel has fewer shares, its last one is repeated with weight 0.
     """
@@ -54,7 +54,7 @@ class Shrinking:
     def __init__(self, columns: Shares, rows: Shares, folder: Path | None = None) -> None:
         """Load the function from the cache or compile it."""
         parts = (*columns, *rows)
-        form = b"".join(repr(each.shape).encode() + each.tobytes() for each in parts)
+        form = b"".join(repr(part.shape).encode() + part.tobytes() for part in parts)
         key = hashlib.sha256(form + Path(__file__).read_bytes()).digest()
         self._code = NativeCode([Source(key, lambda: make_ir(columns, rows), level=1)], folder)
         self.address = self._code.address("shrink")
@@ -65,7 +65,7 @@ def make_ir(columns: Shares, rows: Shares) -> str:
     """Make the function `shrink` as IR."""
     twins = _find_twins(rows)
     starts = np.where(twins < 0, 0, rows.sources[0, twins])
-    weights = np.array([_number(each) for each in rows.weights.T.ravel()])
+    weights = np.array([_number(weight) for weight in rows.weights.T.ravel()])
     return f"""
 @twins = private constant {_array("i32", twins)}
 @starts = private constant {_array("i32", starts)}
@@ -165,7 +165,7 @@ small.end:
 
 
 def _find_twins(rows: Shares) -> NDArray[np.int64]:
-    """For each small row, the last earlier row with the same weights, or −1."""
+    """Return for each small row the last earlier row with the same weights, or −1."""
     seen: dict[bytes, int] = {}
     twins = np.full(rows.weights.shape[1], -1)
     for y, weights in enumerate(rows.weights.T):
@@ -176,7 +176,7 @@ def _find_twins(rows: Shares) -> NDArray[np.int64]:
 
 
 def _find_changes() -> str:
-    """Test whether a row differs from the row above in one of the pictures."""
+    """Test whether a row differs from the row above in either picture."""
     text, parts = "", []
     for begin in range(0, WIDTH, _PART):
         for name in ("first", "second"):
@@ -195,11 +195,11 @@ def _find_changes() -> str:
 
 
 def _sum_columns(columns: Shares) -> str:
-    """Sum the columns of a row of the maximum into the slot."""
+    """Sum the columns of one row of the two pictures' maximum into the slot."""
     text, width = "", columns.sources.shape[1]
     for begin in range(0, width, LANES):
-        which = np.minimum(np.arange(begin, begin + LANES), width - 1)
-        sources, weights = columns.sources[:, which], columns.weights[:, which]
+        chosen = np.minimum(np.arange(begin, begin + LANES), width - 1)
+        sources, weights = columns.sources[:, chosen], columns.weights[:, chosen]
         room = -(-int(sources.max() - sources.min() + 1) // LANES) * LANES
         low = min(int(sources.min()), WIDTH - room)
         levels, numbers = f"<{room} x i8>", f"<{room} x float>"
@@ -227,7 +227,7 @@ def _sum_columns(columns: Shares) -> str:
 
 
 def _sum_rows(width: int, num_shares: int) -> str:
-    """The loop that adds the shares of a small row, in `num_shares` rounds."""
+    """Make the loop that adds the `num_shares` shares of a small row."""
     text = """
   %share.k = phi i32 [0, %small], [%share.next, %share]"""
     for begin in range(0, width, LANES):
@@ -257,7 +257,7 @@ def _sum_rows(width: int, num_shares: int) -> str:
 
 
 def _round(width: int) -> str:
-    """Round a small row to the nearest whole numbers, and halves to even.
+    """Round a small row to the nearest whole numbers; halves go to even.
 
     Adding `_ROUNDING` rounds, because a float32 of that size has no fraction bits; then the lowest
     byte is the number.
@@ -277,7 +277,7 @@ def _round(width: int) -> str:
 
 
 def _stride(columns: Shares) -> int:
-    """The number of floats in a row of sums, in whole vectors."""
+    """Return the number of floats in a row of sums, rounded up to whole vectors."""
     return -(-columns.sources.shape[1] // LANES) * LANES
 
 
@@ -290,5 +290,5 @@ def _array(kind: str, values: NDArray[Any]) -> str:
 
 
 def _number(value: np.float32) -> str:
-    """A float as written in IR: the bits of the same number as a 64-bit float."""
+    """Write a float in IR's form: the bits of the same number as a 64-bit float."""
     return f"0x{struct.pack('>d', float(value)).hex().upper()}"

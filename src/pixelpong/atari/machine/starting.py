@@ -2,10 +2,10 @@
 
 A reset keeps the memory. The timer starts with a number from the console's own generator, and some
 programs derive their random numbers from both. So in many games a start depends on the previous
-game. Here is what a machine is like after a reset; `atari.machine.resetting` plays what follows.
+game. This module makes a machine after a reset; `atari.machine.resetting` plays what follows.
 
-Source: ALE's starts; tests compare the memory. The generator is C++'s mt19937, which has always the
-same seed in ALE.
+Source: ALE's starts; tests compare the memory. The generator is C++'s mt19937, whose seed is fixed
+in ALE.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SHORTEST, TIMERS, SHIFT = 25, 75, 6  # the timer starts at 25 to 99 and counts e
 
 
 def start(game: Game, number: int = 0, memory: bytes | None = None) -> NDArray[np.void]:
-    """A machine at the start of a game, [1] of the cartridge's record, with its picture drawn.
+    """Make a machine at the start of a game, [1] of the cartridge's record, with its picture.
 
     Args:
         game: the compiled cartridge.
@@ -45,7 +45,7 @@ def start(game: Game, number: int = 0, memory: bytes | None = None) -> NDArray[n
 
 
 def load(game: Game) -> bytes:
-    """The memory after loading; while loading, ALE plays to detect the television standard."""
+    """Compute the memory after loading, when ALE plays frames to detect the TV standard."""
     if game.cartridge.max_lines != MAX_LINES:  # at first, ALE takes all cartridges for American
         game = game.with_facts(is_translated=False, max_lines=MAX_LINES)
     machine = _switch_on(game, _draw(MEMORY).astype(np.uint8).tobytes(), 1)
@@ -55,39 +55,39 @@ def load(game: Game) -> bytes:
 
 
 def count_draws(cartridge: Cartridge) -> int:
-    """How many numbers of the console's generator loading takes, with its starts."""
+    """Count the numbers that loading, with its resets, draws from the console's generator."""
     return MEMORY + _LOADS + filled_bytes(cartridge) * (_LOADS - 1)
 
 
 def filled_bytes(cartridge: Cartridge) -> int:
-    """How many bytes of the cartridge's memory a reset fills, except the first one."""
+    """Count the bytes of the cartridge's memory that each reset but the first one fills."""
     return MEMORY if cartridge.has_memory else 0
 
 
 def reset(game: Game, number: int, memory: bytes) -> NDArray[np.void]:
-    """A machine that was just reset, [1] of its record; the arguments are those of `start`."""
+    """Make a machine that was just reset, [1] of its record; the arguments are those of `start`."""
     machine: NDArray[np.void] = _switch_on(game, memory, _LOADS + number)
     return machine
 
 
 def _switch_on(game: Game, memory: bytes, resets: int) -> Any:
-    """A machine after a reset; resets are counted from 1 since the cartridge was loaded."""
+    """Make a machine after a reset; resets are counted from 1 since the cartridge was loaded."""
     machine: Any = game.power_on()
     machine["ram"] = np.frombuffer(memory, np.uint8)
-    place = _timer_place(game.cartridge, resets)
-    numbers = _draw(place + 1 + MEMORY)
-    machine["timer"] = SHORTEST + numbers[place] % TIMERS
+    index = _timer_index(game.cartridge, resets)
+    numbers = _draw(index + 1 + MEMORY)
+    machine["timer"] = SHORTEST + numbers[index] % TIMERS
     machine["timer_shift"] = SHIFT
     if game.cartridge.has_memory and resets > 1:
-        machine["extra_ram"] = numbers[place + 1 :] & 0xFF
+        machine["extra_ram"] = numbers[index + 1 :] & 0xFF
     return machine
 
 
-def _timer_place(cartridge: Cartridge, resets: int) -> int:
-    """The place of the timer's number; the numbers for the cartridge's memory follow it."""
+def _timer_index(cartridge: Cartridge, resets: int) -> int:
+    """Return the index of the timer's number; the numbers for the cartridge's memory follow it."""
     return MEMORY + resets - 1 + filled_bytes(cartridge) * max(resets - 2, 0)
 
 
 def _draw(count: int) -> NDArray[np.uint32]:
-    """The first numbers of the console's generator, starting with those for the memory."""
+    """Draw the first numbers of the console's generator, starting with those for the memory."""
     return np.random.RandomState(SEED).randint(1 << 32, size=count, dtype=np.uint32)

@@ -49,7 +49,7 @@ _SPREAD = make_table(8, 8, {5: 16, 7: 32})
 
 @inline
 def strobed_position(t: Int, is_player: Int) -> Int:
-    """The column at which a write to RESPx, RESMx or RESBL at time `t` puts an object."""
+    """Return the column at which a write to RESPx, RESMx or RESBL at time `t` puts an object."""
     clock = t % 76 * 3
     if clock < BLANK_CLOCKS:
         return 2 + is_player
@@ -57,7 +57,7 @@ def strobed_position(t: Int, is_player: Int) -> Int:
 
 
 def set_register(m: Machine, t: Int, register: Int, value: Int) -> None:
-    """Write a new value to a register of colours, shapes or switches, which ends the band."""
+    """Write a new value to a register of colours, shapes or switches; this ends the band."""
     delay = DELAY[register]
     if register >= PF0 and register <= PF2:
         delay = PLAYFIELD_DELAY[t & 3]
@@ -67,7 +67,7 @@ def set_register(m: Machine, t: Int, register: Int, value: Int) -> None:
 
 
 def set_size(m: Machine, t: Int, register: Int, value: Int) -> None:
-    """Write to NUSIZx, which also makes a hidden first copy visible again."""
+    """Write to NUSIZx, and make a hidden first copy visible again."""
     p = register - NUSIZ0
     is_star = m.star_form if p == 0 else 0
     if m.tia[register] != value or m.hidden >> p & 1 or is_star:
@@ -88,7 +88,7 @@ def set_control(m: Machine, t: Int, value: Int) -> None:
 
 
 def set_player(m: Machine, t: Int, register: Int, value: Int) -> None:
-    """Write to GRPx, which also updates the delayed other player and, for GRP1, the ball."""
+    """Write to GRPx, and update the delayed other player and, for GRP1, the ball."""
     p = register - GRP0
     q = 1 - p
     dirty = 0
@@ -117,7 +117,7 @@ def set_switch(m: Machine, t: Int, register: Int, value: Int) -> None:
 
 
 def set_lock(m: Machine, t: Int, register: Int, value: Int) -> None:
-    """Write to RESMPx, which hides a missile or releases it at its player's middle."""
+    """Write to RESMPx: hide a missile, or release it at its player's middle."""
     p = register - RESMP0
     draw_before(m, 3 * t, CHANGES_OBJECTS[register])
     if value & 2 == 0:
@@ -134,31 +134,31 @@ def find_copy(m: Machine, p: Int, column: Int) -> Int:
     Return 1 if the column is inside a copy, 2 if it is one of the four before a copy, else 0.
     """
     size = m.tia[NUSIZ0 + p] & 7
-    found = 0
+    kind = 0
     for k in range(NUM_COPIES[size]):
         gap = (column + WIDTH - (m.position[p] + DISTANCES[size] * k) % WIDTH) % WIDTH
         if gap < 4:
-            found = 2
+            kind = 2
         elif gap < 4 + _SPREAD[size]:
-            found = 1
-    return found
+            kind = 1
+    return kind
 
 
 def set_player_position(m: Machine, t: Int, p: Int) -> None:
-    """Write to RESPx, which moves a player to the beam; its first copy appears a line later."""
+    """Write to RESPx: move a player to the beam; its first copy appears one line later."""
     column = strobed_position(t, 1)
-    found = find_copy(m, p, column)
-    clock = 3 * t + 11 * (found == 1)  # the current copy is drawn to its end
+    kind = find_copy(m, p, column)
+    clock = 3 * t + 11 * (kind == 1)  # the current copy is drawn to its end
     if HAS_PAST:
         m.touched = clock
     draw_before(m, clock, 1 << PLAYER0 + p)
     m.position[p] = column
-    m.hidden = m.hidden & ~(1 << p) | (found != 2) << p
+    m.hidden = m.hidden & ~(1 << p) | (kind != 2) << p
     m.dirty |= 1 << PLAYER0 + p
 
 
 def set_bar_position(m: Machine, t: Int, register: Int) -> None:
-    """Write to RESMx or RESBL, which moves a bar to the beam, or less far just after HMOVE."""
+    """Write to RESMx or RESBL: move a bar to the beam, or less far just after HMOVE."""
     draw_before(m, 3 * t + DELAY[register], CHANGES_OBJECTS[register])
     column = strobed_position(t, 0)
     cycle = t % 76
@@ -181,7 +181,7 @@ def set_bar_position(m: Machine, t: Int, register: Int) -> None:
 
 
 def move_objects(m: Machine, t: Int) -> None:
-    """Write to HMOVE, which moves each object by its HM register, −8 … 7 columns to the left.
+    """Write to HMOVE: move each object by its HM register, −8 … 7 columns to the left.
 
     This is the distance at the start of a line. Later in the line, objects move less far to the
     left, or even to the right.
@@ -208,14 +208,13 @@ def move_objects(m: Machine, t: Int) -> None:
     m.dirty |= dirty & ALL_OBJECTS
 
 
-def set_motion(m: Machine, t: Int, register: Int, value: Int) -> None:
-    """Write to HMxx; at a certain time after HMOVE, this makes missile 0 move in every line."""
-    is_late = t == m.hmove_at + 21 and m.tia[register] == 0x70 and value & 0xF0 == 0x60
-    if register == HMP0 + 2 and is_late:
+def set_motion(m: Machine, t: Int, value: Int) -> None:
+    """Write to HMM0; at a certain time after HMOVE, this makes missile 0 move in every line."""
+    if t == m.hmove_at + 21 and m.tia[HMM0] == 0x70 and value & 0xF0 == 0x60:
         draw_to(m, 3 * t)
         m.stars = 1
         m.star = 0
-    m.tia[register] = value & 0xF0
+    m.tia[HMM0] = value & 0xF0
 
 
 def set_blank(m: Machine, t: Int, value: Int) -> None:
@@ -243,7 +242,7 @@ def charge_paddles(m: Machine) -> None:
 
 
 def clear_collisions(m: Machine, t: Int) -> None:
-    """Write to CXCLR, after which latches that were set matter again."""
+    """Write to CXCLR; afterwards, latches that were set matter again."""
     draw_to(m, 3 * t)
     m.collisions = 0
     m.cares = objects_of(ALL_LATCHES)
@@ -278,8 +277,11 @@ def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
         return (t + 75) // 76 * 76
     if IS_PLAIN[register] and m.tia[register] == value & MEANING[register]:
         return t
-    if register >= HMP0 and register <= HMBL:
-        set_motion(m, t, register, value)
+    # `atari.machine.tia_writes` reads these cases, so their conditions depend on `register` alone.
+    if register == HMM0:
+        set_motion(m, t, value)
+    elif register >= HMP0 and register <= HMBL:
+        m.tia[register] = value & 0xF0
     elif register in (RESP0, RESP1):
         set_player_position(m, t, register - RESP0)
     elif register > RESP1 and register <= RESBL:
@@ -303,8 +305,7 @@ def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
     elif register == HMOVE:
         move_objects(m, t)
     elif register == HMCLR:
-        for k in range(5):
-            m.tia[HMP0 + k] = 0
+        m.tia[HMP0] = m.tia[HMP0 + 1] = m.tia[HMM0] = m.tia[HMM0 + 1] = m.tia[HMBL] = 0
     elif register == CXCLR:
         clear_collisions(m, t)
     return t
@@ -330,6 +331,6 @@ def read_tia(m: Machine, t: Int, address: Int, bus: Int) -> Int:
 
 @inline
 def is_charged(m: Machine, t: Int, paddle: Int) -> Int:
-    """Whether the capacitor at INPT0 … INPT3 has charged by now or has no resistance."""
+    """Return whether the capacitor at INPT0 … INPT3 has charged by now or has no resistance."""
     charge = m.charged[paddle]
     return charge == 0 or (m.emptied == 0 and t - m.emptied_until > charge)

@@ -38,7 +38,7 @@ WIDE_BITS = 192
 
 def make_table(size: int, default: int, values: dict[int, int]) -> tuple[int, ...]:
     """Make a table of numbers when a module is loaded; indices not in `values` get the default."""
-    return tuple(values.get(place, default) for place in range(size))
+    return tuple(values.get(index, default) for index in range(size))
 
 
 def inline(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -48,12 +48,12 @@ def inline(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def wide(value: Int) -> Wide:
-    """The same number as a `Wide`."""
+    """Convert a number to a `Wide`."""
     return value
 
 
 def lowest_bit(value: Int | Wide) -> Int:
-    """The index of the lowest set bit; `value` must not be 0.
+    """Return the index of the lowest set bit; `value` must not be 0.
 
     >>> lowest_bit(0b1000)
     3
@@ -62,7 +62,7 @@ def lowest_bit(value: Int | Wide) -> Int:
 
 
 def rounds_that_meet(start: Int, step: Int, mask: Int) -> Wide:
-    """The iterations in which a byte, incremented by `step`, has no bit of `mask` set.
+    """Return the iterations in which a byte, incremented by `step`, has no bit of `mask` set.
 
     Bit k is set if ``(start + step·k) & mask & 0xFF == 0``, for k from 0 to 191. The compiled code
     computes all rounds at once, as one vector. `step` must be a constant.
@@ -74,7 +74,9 @@ def rounds_that_meet(start: Int, step: Int, mask: Int) -> Wide:
 
 
 def columns(begin: Int, end: Int) -> Wide:
-    """The bits from `begin` up to, but not including, `end`; compiled, this takes no shifts.
+    """Return a `Wide` with the bits from `begin` up to, but not including, `end` set.
+
+    Compiled, this takes no shifts.
 
     >>> bin(columns(1, 4))
     '0b1110'
