@@ -32,6 +32,7 @@ import numpy as np
 from records import made_by, to_text
 from threadpoolctl import threadpool_limits
 
+from pixelpong.atari.games.rules import first_start, open_cartridge
 from pixelpong.atari.machine.roms import rom_path
 from pixelpong.config.presets import load_preset
 from pixelpong.engines import Engine
@@ -42,7 +43,7 @@ from pixelpong.learn.reinforce import advantages
 from pixelpong.machine import collect_versions, count_cores, describe_machine
 from pixelpong.play.worker import combine, make_worker
 from pixelpong.pong.field import DRAW_FIELD
-from pixelpong.pong.native import NativeConsole
+from pixelpong.pong.native import PONG
 from pixelpong.pong.preprocess import difference, preprocess
 from pixelpong.processes import Processes
 from pixelpong.run.directory import RunDirectory
@@ -85,11 +86,14 @@ def _load_ale() -> Any:
 
 def play_native(seed: int, seconds: float) -> tuple[int, float]:
     """Step our emulator and do nothing else: 4 frames, the field of the last one drawn."""
-    console, steps, begin = NativeConsole(), 0, time.perf_counter()
+    game, start = open_cartridge(PONG), first_start(PONG)
+    machine, steps, begin = start.copy(), 0, time.perf_counter()
+    address, is_over = machine.ctypes.data, machine["is_over"]
     while time.perf_counter() - begin < seconds:
         for move in make_rng(seed, "bench").choice([UP, DOWN], 1000).tolist():
-            if console.run(bytes([move] * 4), DRAW_FIELD)[1]:
-                console.reset()
+            game.play_frames(address, bytes([move] * 4), 4, DRAW_FIELD)
+            if is_over[0]:
+                machine[:] = start
         steps += 1000
     return steps, time.perf_counter() - begin
 

@@ -14,57 +14,29 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from pixelpong.atari.lockstep import STYLES, Comparison, Lockstep, load_ale
-from pixelpong.atari.machine.compiled import load_game
-from pixelpong.atari.machine.record import DRAW_PICTURE
+from pixelpong.atari.lockstep import STYLES, Comparison, Lockstep
+from pixelpong.atari.machine.compiled import Game
 from pixelpong.config import Config
 from pixelpong.engines import never
 from pixelpong.errors import Interrupted, number_of
 from pixelpong.loop import Ended, train
-from pixelpong.pong.native import NativeConsole
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng
 
-NUM_FRAMES = 2000  # number of frames compared with ALE; it takes a second
+NUM_FRAMES = 2000  # number of frames compared with ALE in each style; they take a second
 WORKER_COUNTS = (1, 2, 3)
 
 
-def compare_with_ale(
-    seed: int, frames: int = NUM_FRAMES, console: NativeConsole | None = None
-) -> int | None:
-    """Play random actions here and on ALE; return the first frame that differs, or None.
+def compare_with_ale(game: Game, seed: int, frames: int = NUM_FRAMES) -> Comparison:
+    """Play a game here and on ALE, `frames` frames in each of three styles, with every picture.
 
-    Memory, reward, end and picture are compared. After the end of a game both are switched on
-    again. `console` is a new one by default.
+    Differences in memory, rewards, lives or ends finish the comparison; wrong pictures do not.
     """
-    ale, console = load_ale("pong"), console or NativeConsole()
-    actions = ale.getMinimalActionSet()
-    choices = make_rng(seed, "play").integers(len(actions), size=1 + frames // 8).repeat(8)
-    for frame, action in enumerate(choices[:frames].tolist(), start=1):
-        reward, is_over, _ = console.run(bytes([action]), DRAW_PICTURE)
-        is_same = (
-            (reward, is_over) == (ale.act(actions[action]), ale.game_over())
-            and np.array_equal(console.memory, ale.getRAM())
-            and np.array_equal(console.picture, ale.getScreen())
-        )
-        if not is_same:
-            return frame
-        if is_over:
-            ale = load_ale("pong")
-            console.reset()
-    return None
-
-
-def compare_game(
-    name: str, seed: int, tell: Callable[[str], None], frames: int = NUM_FRAMES
-) -> Comparison:
-    """Play a game here and on ALE in three styles, `frames` frames of each."""
-    lockstep = Lockstep(load_game(name, tell), picture_every=1)
+    lockstep = Lockstep(game, picture_every=1)
     for number, style in enumerate(STYLES):
-        lockstep.play(style, frames, make_rng(seed, "play", number))
+        if not lockstep.found.differences:
+            lockstep.play(style, frames, make_rng(seed, "play", number))
     return lockstep.found
 
 

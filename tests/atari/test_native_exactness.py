@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from lockstep import Oracle, console_in, outcome, play_in_lockstep, shows, styles
+from consoles import Console, console_in, outcome, shows
+from lockstep import Oracle, play_in_lockstep, styles
 from machines import changed, compiled_quickly, made_up_state, short_and_long
 
 from pixelpong.atari.machine import build, console, drawing, playing, tia, translation
@@ -20,7 +21,7 @@ from pixelpong.atari.machine.record import DRAW_PICTURE
 from pixelpong.atari.machine.roms import read_rom
 from pixelpong.errors import EmulatorError
 from pixelpong.pong import cartridge, field, native
-from pixelpong.pong.native import PONG, NativeConsole
+from pixelpong.pong.native import PONG
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +49,7 @@ def plain() -> Game:
 def test_every_frame_is_ales(seed, frames, skip, lead, read_every):
     """Memory, points and ends in every call; the picture or the field; now and then all state."""
     done = play_in_lockstep(
-        Oracle(), NativeConsole(), seed, frames, skip=skip, lead=lead, read_every=read_every
+        Oracle(), Console(), seed, frames, skip=skip, lead=lead, read_every=read_every
     )
     assert done["games"] >= 1
     assert done["points"] >= frames // 1000
@@ -59,7 +60,7 @@ def test_every_frame_is_ales(seed, frames, skip, lead, read_every):
 # Against itself, without skipping.
 
 
-def play_both(skips: NativeConsole, plain: NativeConsole, actions: bytes, draws: int) -> list:
+def play_both(skips: Console, plain: Console, actions: bytes, draws: int) -> list:
     """Play two consoles; what both pay, remember and show is equal. What that was, if played."""
     ours, wanted = outcome(skips, actions, draws), outcome(plain, actions, DRAW_PICTURE)
     # What is skipped may have been all that it would have stopped at: reads without effect.
@@ -71,7 +72,7 @@ def play_both(skips: NativeConsole, plain: NativeConsole, actions: bytes, draws:
     return list(wanted[0])
 
 
-def play_games(skips: NativeConsole, plain: NativeConsole, calls: int, seed: int) -> int:
+def play_games(skips: Console, plain: Console, calls: int, seed: int) -> int:
     """Play both in all styles, whatever is drawn; how many games that were."""
     rng, games = np.random.default_rng(seed), 0
     left, right = styles(rng, skips.memory), styles(rng, skips.memory)
@@ -85,9 +86,7 @@ def play_games(skips: NativeConsole, plain: NativeConsole, calls: int, seed: int
     return games
 
 
-def play_made_up_states(
-    skips: NativeConsole, plain: NativeConsole, count: int, seed: int
-) -> tuple[int, int]:
+def play_made_up_states(skips: Console, plain: Console, count: int, seed: int) -> tuple[int, int]:
     """Play both from states of random numbers; how many went on, and to their last frame."""
     rng, played, shown = np.random.default_rng(seed), 0, 0
     good = skips.get_state()
@@ -120,14 +119,14 @@ def test_skipping_changes_nothing(plain, calls, seed):
 
 @pytest.mark.parametrize(("count", "seed"), short_and_long((2000, 3), (1_000_000, 4)))
 def test_a_made_up_state_is_played_the_same_without_skipping(plain, count, seed):
-    played, shown = play_made_up_states(NativeConsole(), NativeConsole(plain), count, seed)
+    played, shown = play_made_up_states(Console(), Console(plain), count, seed)
     assert played > count / 6
     assert shown > played / 2
 
 
 def test_actions_that_there_are_not_do_nothing():
     """A byte has room for sixteen a side; compiled code must not look beyond its tables."""
-    play = NativeConsole()
+    play = Console()
     play.run(b"\0", DRAW_PICTURE)
     wanted = play.get_state().tobytes()
     for action in [6, 7, 9, 12, 13, 14, 15, 0x60, 0xFF]:  # 8, 10, 11 serve
@@ -237,9 +236,9 @@ def play_over_traps(game: Game, plain: Game) -> None:
 
     The lockstep comes first: a game that never ends a frame would be started for ever.
     """
-    play_in_lockstep(Oracle(), NativeConsole(game), 5, 2000, skip=(1, 5), read_every=7)
+    play_in_lockstep(Oracle(), Console(game), 5, 2000, skip=(1, 5), read_every=7)
     play_games(console_in(4, game), console_in(4, plain), 1000, 7)
-    play_made_up_states(NativeConsole(game), NativeConsole(plain), 2000, 3)
+    play_made_up_states(Console(game), Console(plain), 2000, 3)
 
 
 NOTICED = (

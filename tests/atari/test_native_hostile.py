@@ -23,6 +23,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from consoles import Console
 from machines import made_up_state, short_and_long
 from promises import promise
 from waiting import join, wait_until
@@ -43,7 +44,7 @@ from pixelpong.atari.machine.roms import read_rom
 from pixelpong.errors import EmulatorError
 from pixelpong.pong import cartridge, field
 from pixelpong.pong.field import PONG_MACHINE
-from pixelpong.pong.native import PONG, NativeConsole
+from pixelpong.pong.native import PONG
 
 pytestmark = promise("bounds")
 
@@ -77,7 +78,7 @@ def play_guarded(seed: int, count: int, missing: int) -> Counter:
 
     If bytes are missing, the record has so many less than it should.
     """
-    rng, console, seen = np.random.default_rng(seed), NativeConsole(), Counter()
+    rng, console, seen = np.random.default_rng(seed), Console(), Counter()
     console.run(b"\2" * 300, DRAW_NOTHING)
     good = console.get_state()
     guards = [Guarded(PONG_MACHINE.itemsize, is_before) for is_before in (False, True)]
@@ -130,7 +131,7 @@ def test_no_state_makes_compiled_code_leave_the_record(count, seed):
 
 def test_points_may_be_any_bytes():
     """A made-up state's points run over, and the reward says by how much."""
-    console = NativeConsole()
+    console = Console()
     console.run(b"\2" * 300, DRAW_NOTHING)
     console.memory[cartridge.LEFT_POINTS] = 255
     assert console.run(b"\2" * 200, DRAW_NOTHING)[0] == 255  # in which the left side wins one
@@ -282,7 +283,7 @@ def test_where_machine_code_is_kept(monkeypatch, tmp_path):
 def play_alone(seed: int, folder: Path | None) -> tuple[bytes, bool]:
     """What the machine shows and remembers in the end; whether its code came from the cache."""
     game = Game(PONG, read_rom(PONG), folder)
-    console = NativeConsole(game)
+    console = Console(game)
     for k in range(300):
         console.run(bytes([(k * k >> seed) % 6] * 8), DRAW_PICTURE)
     return console.picture.tobytes() + console.get_state().tobytes(), game.was_kept
@@ -303,7 +304,7 @@ def test_two_that_compile_at_the_same_moment_do_not_disturb_each_other(make_pool
 
 
 def test_a_call_lets_other_threads_run():
-    console, before = NativeConsole(), sys.getswitchinterval()
+    console, before = Console(), sys.getswitchinterval()
     go, has_run = threading.Event(), threading.Event()
     thread = threading.Thread(target=lambda: wait_until(go.is_set) and has_run.set())
     sys.setswitchinterval(3600.0)  # from now on, a thread runs until it gives up the lock

@@ -7,6 +7,7 @@ import gymnasium
 import numpy as np
 import pytest
 from ale_state import read_state
+from consoles import Console
 from lockstep import ALE_ACTIONS, Oracle
 
 import pixelpong
@@ -16,7 +17,6 @@ from pixelpong.config.protocols import find_protocol
 from pixelpong.errors import ConfigError
 from pixelpong.items import DOWN, STAY, UP
 from pixelpong.pong.emulator import Emulator
-from pixelpong.pong.native import NativeConsole
 from pixelpong.pong.preprocess import preprocess
 
 RUNS = {8: (40, 47), 9: (40, 47), 41: (41, 42), 70: (35, 42), 71: (35, 42)}
@@ -64,7 +64,7 @@ def test_frames_rewards_and_ends_equal_gymnasiums_over_whole_episodes():
 @pytest.mark.slow
 def test_ales_own_coin_keeps_the_action_of_the_frame_before_in_a_quarter_of_all_frames():
     """Each of its frames is one of two of ours: with the new action, or with the one held."""
-    ale, console, kept = Oracle(sticky=0.25).ale, NativeConsole(), []
+    ale, console, kept = Oracle(sticky=0.25).ale, Console(), []
     for _ in range(60):
         ale.reset_game()
         console.reset()
@@ -100,7 +100,7 @@ def test_draws_choose_the_frame_skip_and_the_frames_that_keep_the_held_action(na
     A snapshot goes on in another emulator, which has played otherwise.
     """
     emulator, other = (Emulator(find_protocol(name, sticky=sticky)) for _ in range(2))
-    start, console = emulator.get_state(), NativeConsole()
+    start, console = emulator.get_state(), Console()
     low, high = emulator.protocol.frame_skips
     rng, held, counts = np.random.default_rng(1), STAY, set()
     for step in range(400):

@@ -22,7 +22,7 @@ from toys import toy_config
 
 import pixelpong
 from pixelpong import verification
-from pixelpong.atari.lockstep import load_ale
+from pixelpong.atari.lockstep import Comparison, load_ale
 from pixelpong.config import OPTIONS
 from pixelpong.errors import ConfigError
 from pixelpong.faces.cli import COMMANDS, main, parse
@@ -32,7 +32,7 @@ from pixelpong.machine import count_cores
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.sweeps.sweep import create_sweep, read_sweep
-from pixelpong.verification import compare_game
+from pixelpong.verification import compare_with_ale
 
 TOY = [
     "--max-frames", "300", "--hidden", "10", "--batch-size", "2", "--engine", "serial",
@@ -213,7 +213,8 @@ def test_verify_finds_the_one_answer_in_which_any_game_differs_from_ale(call, mo
         told.clear()
         return call("verify", "--game", "breakout")
 
-    monkeypatch.setattr(verification, "compare_game", functools.partial(compare_game, frames=40))
+    few = functools.partial(compare_with_ale, frames=40)
+    monkeypatch.setattr(verification, "compare_with_ale", few)
     code, out, _ = play(None)
     assert (code, "120 frames of breakout from " in out) == (0, True)
     assert told[name] >= (120 if name == "getScreen" else 1), "every picture"
@@ -228,13 +229,14 @@ def test_verify_finds_the_one_answer_in_which_any_game_differs_from_ale(call, mo
     ("differs_at", "odd", "words"),
     [
         (None, None, ["as on ALE", "same", "same", "all 3 ways gave the same bits"]),
-        (7, None, ["DIFFERENT from ALE after frame 7", "same", "same", "all 3 ways"]),
+        (7, None, ["DIFFERENT from ALE: frame 7", "same", "same", "all 3 ways"]),
         (None, 1, ["as on ALE", "DIFFERENT", "same", "the bits differ"]),
     ],
 )
 def test_verify_fails_if_one_way_or_one_frame_differs(call, monkeypatch, differs_at, odd, words):
     ways = [{"name": "", "is_same": k != odd, "params_sha256": "ab"} for k in range(3)]
-    monkeypatch.setattr(verification, "compare_with_ale", lambda seed: differs_at)
+    comparison = Comparison(differs_at=differs_at, difference="frame 7" if differs_at else "")
+    monkeypatch.setattr(verification, "compare_with_ale", lambda game, seed: comparison)
     monkeypatch.setattr(verification, "compare_ways", lambda *given: iter(ways))
     failed = int(differs_at is not None or odd is not None)
     code, out, _ = call("verify", "--presets", "fast")
@@ -253,7 +255,7 @@ def test_verify_prints_a_table_of_hashes(call, report):
     assert report(*words)["is_equal"] is True
     code, out, _ = call(*words, "--engines", "serial")
     first, *_, verdict = out.splitlines()
-    assert (code, first.endswith("memory, reward and picture as on ALE")) == (0, True)
+    assert (code, first.endswith("pictures as on ALE")) == (0, True)
     assert verdict.endswith("gave the same bits")
 
 

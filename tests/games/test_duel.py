@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from consoles import Console
 from lockstep import OracleForTwo, play_in_lockstep
 from machines import short_and_long
 from two_paddles import OTHER, OWN, ball_of, paddle
@@ -17,7 +18,7 @@ from pixelpong.pong.cartridge import BALL_ROW, LEFT_BUTTON, LEFT_POINTS, RIGHT_B
 from pixelpong.pong.duel import Duel, Move
 from pixelpong.pong.emulator import Emulator
 from pixelpong.pong.modes import LEFT
-from pixelpong.pong.native import NativeConsole, for_two
+from pixelpong.pong.native import for_two
 
 
 def follow(screen, colour):
@@ -37,7 +38,7 @@ def test_every_frame_is_that_of_multi_agent_ale_py(mode, frames, seed):
     """Memory, picture or field, points and ends; both sides play in all styles, to 21."""
     pytest.importorskip("multi_agent_ale_py", reason="the oracle of the game for two")
     done = play_in_lockstep(
-        OracleForTwo(mode), NativeConsole(open_cartridge(for_two(mode))), seed, frames
+        OracleForTwo(mode), Console(open_cartridge(for_two(mode))), seed, frames
     )
     assert done["games"] >= 1
     assert done["points"] >= 40

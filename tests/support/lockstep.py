@@ -8,17 +8,12 @@ from collections.abc import Iterator
 import ale_py
 import numpy as np
 from ale_state import read_state
+from consoles import Console, scribble, shows
 from machines import differences
 
-from pixelpong.atari.games.rules import open_cartridge
-from pixelpong.atari.machine.compiled import Game
-from pixelpong.atari.machine.record import DRAW_NOTHING, DRAW_PICTURE, PADDLE_CENTRE
-from pixelpong.atari.machine.resetting import NO_SWITCH, RESET, SELECT
+from pixelpong.atari.machine.record import DRAW_PICTURE, PADDLE_CENTRE
 from pixelpong.atari.machine.roms import rom_path
-from pixelpong.errors import EmulatorError
-from pixelpong.pong.cartridge import BALL_ROW, LEFT_POINTS, MODE, RIGHT_POINTS
-from pixelpong.pong.native import PONG, NativeConsole
-from pixelpong.pong.preprocess import pack_field
+from pixelpong.pong.cartridge import BALL_ROW, LEFT_POINTS, RIGHT_POINTS
 
 OWN_ROW, OTHER_ROW = 0x33, 0x32
 """Memory of the game: the rows of the right and of the left paddle."""
@@ -72,53 +67,6 @@ class OracleForTwo(Oracle):
         return to_left, to_right
 
 
-def console_in(mode: int, game: Game | None = None) -> NativeConsole:
-    """A console in any game of the cartridge, chosen by hand: `start_game` does not know these."""
-    game = game or open_cartridge(PONG)
-    machine = game.power_on()
-    if mode == 0:
-        return NativeConsole(game)
-    machine["resistance"] = PADDLE_CENTRE  # also the two paddles that nobody holds
-    game.idle(machine, NO_SWITCH, 60)
-    game.idle(machine, RESET, 4)
-    while machine["ram"][0, MODE] != mode - 1:
-        game.idle(machine, SELECT, 2)
-        game.idle(machine, NO_SWITCH, 1)
-    game.idle(machine, RESET, 8)
-    game.idle(machine, NO_SWITCH, 2)
-    machine["field"][0] = pack_field(machine["picture"][0, : 210 * 160].reshape(210, 160))
-    return NativeConsole(game, machine)
-
-
-def shows(console: NativeConsole, draws: int, picture: np.ndarray) -> bool:
-    """Whether what a console drew is this."""
-    if draws == DRAW_PICTURE:
-        return np.array_equal(console.picture, picture)
-    fields = console.machine["field"][0], pack_field(picture)
-    rows = [field.view(np.uint8)[:, :10] for field in fields]  # 80 bits of 128
-    return draws == DRAW_NOTHING or np.array_equal(*rows)
-
-
-def outcome(console: NativeConsole, actions: bytes, draws: int) -> tuple:
-    """What it pays and comes to; of a machine that stops, why."""
-    try:
-        return console.run(actions, draws), console.get_state().tobytes()
-    except EmulatorError as error:
-        return (str(error),)
-
-
-def scribble(console: NativeConsole) -> None:
-    """Overwrite the record, but for the state: nothing else may count."""
-    state = console.get_state()
-    # How pictures are to be drawn, and how far a paddle turns.
-    inputs = {name: console.machine[name].copy() for name in ("shades", "turn")}
-    console.machine.view(np.uint8)[:] = 0xA5
-    for name, value in inputs.items():
-        console.machine[name] = value
-    console.machine["swchb"] = 0x3F
-    console.set_state(state)
-
-
 def styles(rng: np.random.Generator, memory: np.ndarray, own_row: int = OWN_ROW) -> Iterator[int]:
     """Actions, for ever: random, held, moving, following the ball well or badly, serving."""
     while True:
@@ -138,7 +86,7 @@ def styles(rng: np.random.Generator, memory: np.ndarray, own_row: int = OWN_ROW)
 
 def play_in_lockstep(
     oracle: Oracle,
-    console: NativeConsole,
+    console: Console,
     seed: int,
     frames: int,
     *,
@@ -192,7 +140,7 @@ def play_in_lockstep(
     return done
 
 
-def start(oracle: Oracle, console: NativeConsole, lead: int) -> None:
+def start(oracle: Oracle, console: Console, lead: int) -> None:
     """Begin a game on both, with some points to the right side."""
     oracle.ale.reset_game()
     console.reset()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import ctypes
 import functools
 import itertools
 import json
@@ -9,7 +11,8 @@ import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from unittest.mock import Mock, patch
+from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -20,10 +23,13 @@ from toys import result_of, same_training, stop_after, toy_config, with_updates
 from waiting import pause, wait_until
 
 from pixelpong import verification
+from pixelpong.atari.games.rules import open_cartridge
+from pixelpong.atari.machine.compiled import Game
 from pixelpong.config.presets import load_preset
 from pixelpong.errors import Interrupted, PixelpongError, number_of
 from pixelpong.loop import Updated, train
-from pixelpong.pong.native import NativeConsole
+from pixelpong.pong.field import PONG_MACHINE
+from pixelpong.pong.native import PONG
 from pixelpong.run.arrays import encode_arrays
 from pixelpong.run.directory import RunDirectory
 
@@ -249,48 +255,53 @@ def test_a_disturbed_command_leaves_nothing_behind_and_resumes_to_the_same_bits(
 # --- verify, which users ask for the same: one wrong thing each, and it has to say so -------------
 
 
-class CrookedConsole(NativeConsole):
-    """Plays like the console, but spoils one frame."""
+def crooked(at: int, spoil: Callable[[Any], object]) -> Game:
+    """Pong as the agents play it, but for what `spoil` does to the machine after a frame."""
+    game, count = copy.copy(open_cartridge(PONG)), itertools.count(1)
+    play_frames = game.play_frames
 
-    def __init__(self, at, spoil):
-        super().__init__()
-        self._count, self._at, self._spoil = 0, at, spoil
+    def play(address: int, *given: object) -> None:
+        play_frames(address, *given)
+        if next(count) == at:
+            memory = (ctypes.c_char * PONG_MACHINE.itemsize).from_address(address)
+            spoil(np.frombuffer(memory, PONG_MACHINE))
 
-    def run(self, actions, draws):
-        done = super().run(actions, draws)
-        self._count += 1
-        return done if self._count != self._at else self._spoil(self, *done) or done
-
-
-def spoil_pixel(console, *done):
-    console.picture[30, 70] ^= 2
+    game.play_frames = play
+    return game
 
 
-def spoil_memory(console, *done):
-    console.memory[100] ^= 1
+def flip(field: str, place: int, bit: int) -> Callable[[Any], object]:
+    """Change a bit in a field of the machine."""
+
+    def spoil(machine: Any) -> None:
+        machine[field].reshape(-1)[place] ^= bit
+
+    return spoil
 
 
 SPOILERS = {
-    "one pixel": spoil_pixel,
-    "one bit of memory": spoil_memory,
-    "a reward": lambda console, reward, *others: (reward + 1, *others),
-    "an end": lambda console, reward, is_over, frames: (reward, not is_over, frames),
+    "one pixel": flip("picture", 160 * 30 + 70, 2),
+    "one bit of memory": flip("ram", 100, 1),
+    "a reward": flip("reward", 0, 1),
+    "a life": flip("lives", 0, 1),
+    "an end": flip("is_over", 0, 1),
 }
 
 
 @pytest.mark.parametrize("what", SPOILERS)
 @pytest.mark.parametrize("frame", [1, 1235])
-def test_verify_finds_the_one_frame_in_which_a_console_differs_from_ale(what, frame):
-    console = CrookedConsole(frame, SPOILERS[what])
-    assert verification.compare_with_ale(0, console=console) == frame
+def test_verify_finds_the_one_frame_in_which_the_game_differs_from_ale(what, frame):
+    found = verification.compare_with_ale(crooked(frame, SPOILERS[what]), 0, 1300)
+    assert found.differs_at == frame
+    assert f"frame {frame}" in (found.difference or found.picture_difference)
 
 
-def test_verify_plays_on_after_the_end_of_a_game():
-    """With this seed the first one ends with frame 3,176."""
-    console = CrookedConsole(3300, spoil_pixel)
-    with patch.object(console, "reset", wraps=console.reset) as reset:
-        assert verification.compare_with_ale(5, 4000, console) == 3300
-    assert reset.call_count == 1
+def test_verify_plays_on_after_the_end_of_a_game(monkeypatch):
+    """With this seed the first one ends with frame 3,056."""
+    monkeypatch.setattr(verification, "STYLES", ("random",))
+    found = verification.compare_with_ale(crooked(3300, SPOILERS["one pixel"]), 0, 3400)
+    assert (found.differs_at, found.ends, found.starts) == (3300, 1, 3)
+    assert (found.frames, found.wrong_pictures) == (3400, 1)
 
 
 def change_line(file):

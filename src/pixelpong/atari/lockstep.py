@@ -64,6 +64,8 @@ class Comparison:
     stops: int = 0  # stops of our machine after pokes
     rewards: int = 0  # frames with a reward
     ends: int = 0
+    # The first frame after which anything differed, 0 if that was the first start; or None.
+    differs_at: int | None = None
     # Differences in memory, reward, lives or end; without pokes, play ends at the first one.
     differences: int = 0
     difference: str = ""
@@ -168,8 +170,14 @@ class Lockstep:
                 self._differ(f"{name} is {ours}, not {int(value)}, after {when}")
 
     def _differ(self, text: str) -> None:
+        self._note_frame()
         self.found.differences += 1
         self.found.difference = self.found.difference or text
+
+    def _note_frame(self) -> None:
+        """Note the frame of the first difference."""
+        if self.found.differs_at is None:
+            self.found.differs_at = self.found.frames
 
     def _compare(self, when: str, *, with_picture: bool = True) -> None:
         found, memory, machine = self.found, self._memory(), self.machine[0]
@@ -184,6 +192,7 @@ class Lockstep:
         theirs = self._ale.getScreen()
         if not np.array_equal(picture, theirs):
             wrong = np.argwhere(picture != theirs)
+            self._note_frame()
             found.wrong_pictures += 1
             text = f"{number_of(len(wrong), 'pixel')} of {when}, the first in row {wrong[0, 0]}"
             found.picture_difference = found.picture_difference or text

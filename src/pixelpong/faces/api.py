@@ -228,7 +228,7 @@ def verify(
 
     The other options are those of the environment.
     """
-    from pixelpong.verification import NUM_FRAMES, compare_ways, compare_with_ale
+    from pixelpong.verification import compare_ways
 
     if game != "pong":
         return _verify_game(game, seed)
@@ -240,10 +240,8 @@ def verify(
         configs = [config for config in configs if config.algorithm == "ppo"] or configs
     for config in configs:
         require_used(options, config, "verify")
-    differs_at = compare_with_ale(seed)
-    same_game = differs_at is None
-    result = "as on ALE" if same_game else f"DIFFERENT from ALE after frame {differs_at}"
-    tell(f"{NUM_FRAMES} frames of the game: memory, reward and picture {result}")
+    compared = _verify_game(game, seed)
+    tell(compared.text)
     ways = []
     with stoppable() as should_stop:
         for config in configs:
@@ -253,23 +251,27 @@ def verify(
                 tell(f"{way['params_sha256'][:16]}  {word:9}  {config.preset}, {way['name']}")
     same_bits = all(way["is_same"] for way in ways)
     result = f"all {len(ways)} ways gave the same bits" if same_bits else "the bits differ"
-    is_equal = same_bits and same_game
+    is_equal, differs_at = same_bits and compared.facts["is_equal"], compared.facts["differs_at"]
     facts = {"is_equal": is_equal, "differs_from_ale_at": differs_at, "ways": ways}
     return Result(facts, f"{presets}: {result}", exit_code=0 if is_equal else 1)
 
 
 def _verify_game(name: str, seed: int) -> Result:
-    """Compare any game with ALE."""
-    from pixelpong.atari.machine.cartridges import scored_names
-    from pixelpong.verification import compare_game
+    """Compare any game with ALE; Pong as the agents play it."""
+    from pixelpong.atari.games.rules import open_cartridge
+    from pixelpong.atari.machine.compiled import load_game
+    from pixelpong.pong.native import PONG
+    from pixelpong.verification import compare_with_ale
 
-    comparison = compare_game(name, seed, tell)
+    game = open_cartridge(PONG) if name == PONG.name else load_game(name, tell)
+    comparison = compare_with_ale(game, seed)
     frames, starts = number_of(comparison.frames, "frame"), number_of(comparison.starts, "start")
-    difference = comparison.difference or comparison.picture_difference
+    # Wrong pictures do not end the comparison, so they come first.
+    difference = comparison.picture_difference or comparison.difference
     if difference:
         result = f"DIFFERENT from ALE: {difference}"
     else:
-        score = ", rewards, lives, ends" if name in scored_names() else ""
+        score = ", rewards, lives, ends" if game.cartridge.is_scored else ""
         result = f"memory{score} and {number_of(comparison.pictures, 'picture')} as on ALE"
     facts = {"is_equal": not difference, "game": name, **dataclasses.asdict(comparison)}
     text = f"{frames} of {name} from {starts}: {result}"
