@@ -186,7 +186,7 @@ class Session:
         return self._write_evaluation(dataclasses.replace(evaluation, target=target), seconds)
 
     def should_save(self) -> bool:
-        """Whether a checkpoint is due, as every few updates and after an evaluation."""
+        """Whether to save now: every `save_every` updates, and after an evaluation."""
         update = self.learner.progress.update
         is_due = update % self.config.save_every == 0 or self._evaluation is not None
         return is_due and not self._is_saved
@@ -272,7 +272,7 @@ class Session:
             self._refuse_without_lines(run.episodes.path, checkpoint.update)
 
     def _refuse_without_lines(self, path: Path, update: int) -> None:
-        """Refuse a checkpoint whose lines are lost, or the run if this would lose much of it."""
+        """Refuse a checkpoint whose lines are lost, or the whole run if too much would be lost."""
         what = f"{path} ends before the checkpoint of update {update}"
         updates = self._run.checkpoints.updates()
         previous = max((earlier for earlier in updates if earlier < update), default=0)
@@ -289,7 +289,7 @@ class Session:
             raise CheckpointError(f"{what}: {reason}. Use the versions in config.json.")
 
     def _score(self) -> tuple[float | None, str]:
-        """The checkpoint's score, for `Checkpoints.find_best`, and where it comes from."""
+        """Return the checkpoint's score, for `CheckpointStore.find_best`, and its source."""
         if self._evaluation is not None:
             # The lower end of the interval is used, so that a few lucky games do not beat many good
             # ones.

@@ -30,7 +30,7 @@ TABLE_LIMIT = 1 << 20  # size limit in bytes of the table of names and shapes
 
 
 def fingerprint(arrays: Arrays) -> str:
-    """The SHA-256 of names, types, shapes and bytes, in alphabetical order of the names."""
+    """Compute the SHA-256 of names, types, shapes and bytes, in alphabetical order of names."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])

@@ -69,12 +69,12 @@ def require_no_link(path: Path) -> None:
 
 
 def gone(path: Path) -> RunError:
-    """The error about a file or folder that has disappeared during training."""
+    """Return the error for a file or folder that has disappeared during training."""
     return RunError(f"{path} no longer exists; if the run was deleted, train a new one")
 
 
 def _checked(descriptor: int, mode: str) -> FileIO:
-    """The file of a descriptor; if it is not a regular file, close the descriptor."""
+    """Open the file of a descriptor; close it and raise an error if it is not a regular file."""
     try:
         _require_regular(os.fstat(descriptor))
         return FileIO(descriptor, mode)
@@ -99,7 +99,7 @@ def require_writable(path: Path) -> None:
 
 
 def write_whole(path: Path, content: bytes, *, make_folder: bool = False) -> None:
-    """Write or replace a file completely or not at all; a link with this path is replaced."""
+    """Write or replace a file completely or not at all; a link at this path is replaced."""
     temporary = path.with_name(f".{path.name}-{os.getpid()}")
     advice = "check the free space and the permissions, or choose another path"
     with refusing(f"cannot write {path}", RunError, advice):

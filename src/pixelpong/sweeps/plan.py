@@ -46,7 +46,7 @@ def write_plan(folder: Path, configs: Mapping[str, Config]) -> None:
 
 
 def read_plan(sweep: Path) -> dict[str, Config]:
-    """The configuration of every run by name; {} if an earlier version made the sweep."""
+    """Read the configuration of every run by name; {} if an earlier version made the sweep."""
     file = sweep / PLAN_FILE
     advice = "restore it, or remove it to continue with the runs that are there"
     with refusing(f"cannot read the plan {file}", RunError, advice):
