@@ -42,7 +42,7 @@ def load_state(state: Params, arrays: Mapping[str, NDArray[Any]]) -> None:
     """
     rows = arrays["rows"]
     if rows.dtype != np.uint16 or rows.ndim != 1 or rows.max(initial=0) >= len(state["W1"]):
-        raise ValueError("invalid rows")
+        raise ValueError("its list of rows is not valid")
     for name, w in state.items():
         indices, values = touched_indices(name, w, rows), arrays[name]
         shape = len(indices), *w.shape[1:]

@@ -121,7 +121,7 @@ class Session:
         self._evaluation = None
         if progress.attempt > stats.metrics["attempt"]:
             number = progress.attempt
-            warn(f"too few points won; attempt {number} starts with new parameters")
+            warn(f"too few points were won; attempt {number} starts with new parameters")
         first = progress.episodes - len(stats.episodes) + 1
         self._run.episodes.append(
             *(
@@ -285,7 +285,7 @@ class Session:
         self.learner.set_state(checkpoint.arrays, checkpoint.card["progress"])
         if fingerprint(self.learner.params) != checkpoint.card["about"]["params_sha256"]:
             what = f"The parameters of update {checkpoint.update} have a different SHA-256 here"
-            reason = "with the installed libraries, the seed gives other numbers"
+            reason = "the installed libraries draw other numbers from the seed"
             raise CheckpointError(f"{what}: {reason}. Use the versions in config.json.")
 
     def _score(self) -> tuple[float | None, str]:

@@ -121,7 +121,7 @@ def find_agents(
         word, which = name, named
     is_file = os.path.isfile(word) or str(word).endswith(".safetensors")
     if (is_file or word in SHIPPED) and which not in ("best", word):
-        raise ConfigError(f"{word} has only one agent; the checkpoint {which} does not apply.")
+        raise ConfigError(f"{word} has only one agent; leave out the checkpoint {which}.")
     if is_file:
         return Agents({"best": [Path(word)]}, "best", Path(word)), which
     if word == PACKAGE or word in SHIPPED:

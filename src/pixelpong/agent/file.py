@@ -106,7 +106,7 @@ class Agent:
         (_load_small if is_small else _load_whole)(params, arrays, card)
         NETS[card.algorithm].require_fit(params)
         if not is_small and fingerprint(params) != facts["about"]["params_sha256"]:
-            raise ValueError("its seed gives other numbers with the installed libraries")
+            raise ValueError("the installed libraries draw other numbers from its seed")
         return cls(params, card.algorithm, protocol, facts["about"], card.start)
 
     def card(self) -> dict[str, Any]:
@@ -142,7 +142,9 @@ class Agent:
             scale = np.maximum(units, _SMALLEST).astype(np.float16)
             others = {name: w.astype(np.float32) for name, w in self.params.items() if name != "W1"}
         if not all(np.isfinite(w).all() for w in (scale, *others.values())):
-            raise NumericsError("Its numbers are too large for a file; lower --learning-rate.")
+            raise NumericsError(
+                "The agent's numbers are too large for a file; lower --learning-rate."
+            )
         squeezed = squeeze(changes / scale.astype(np.float32)[:, None])
         arrays = others | {"W1": squeezed, "rows": rows.astype(np.uint16), "scale": scale}
         return encode_arrays(arrays, self.card() | {"about": self.about | {"is_rounded": True}})
@@ -206,7 +208,7 @@ def _load_small(params: Params, arrays: Arrays, card: _Card) -> None:
     W1 = params["W1"]
     num_rows, row_shape = arrays["rows"].size, W1.shape[1:]
     if num_rows > len(W1):
-        raise ValueError("invalid rows")
+        raise ValueError("it lists more rows than the first layer has")
     multiples = unsqueeze(arrays["W1"], num_rows, math.prod(row_shape))
     with np.errstate(over="ignore", invalid="ignore"):  # such numbers are refused afterwards
         changes = multiples * arrays["scale"].astype(np.float32).reshape(num_rows, 1)
@@ -228,9 +230,9 @@ def unsqueeze(squeezed: NDArray[np.uint8], num_rows: int, size: int) -> NDArray[
     try:
         content = stream.decompress(squeezed.tobytes(), count + 1)  # stops a zip bomb
     except zlib.error as error:
-        raise ValueError("invalid rows") from error
+        raise ValueError("its rows cannot be decompressed") from error
     if len(content) != count:
-        raise ValueError("invalid rows")
+        raise ValueError("its rows have the wrong size")
     return np.frombuffer(content, np.int8).reshape(size, num_rows).T
 
 
@@ -248,7 +250,8 @@ def _largest_file(content: bytes) -> int:
     """Return the size limit of a run's file from its card, including the optimizer's moments."""
     card = decode(content, _Card)
     if card.shape != card.shapes["W1"]:
-        raise ValueError(f"its first layer is {card.shape}")
+        wanted = card.shapes["W1"]
+        raise ValueError(f"its first layer has the shape {card.shape}, not {wanted}")
     return 3 * 8 * math.prod(card.shape) + FILE_LIMIT
 
 

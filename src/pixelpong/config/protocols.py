@@ -27,7 +27,7 @@ class Protocol:
 
     def __post_init__(self) -> None:
         if self.frame_skips[0] > self.frame_skips[1]:
-            raise ValueError("frame_skips is in the wrong order")
+            raise ValueError("the smaller of the two frame_skips must come first")
 
     def __str__(self) -> str:
         """Return the name, and each rule that differs from that name's own.

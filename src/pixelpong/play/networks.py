@@ -99,7 +99,8 @@ class Network:
         hidden = (*shapes.get("W1", ()), 0, 0)[1]
         if shapes != cls.shapes(hidden) or types not in ({np.dtype("f4")}, {np.dtype("f8")}):
             got = f"{shapes} of {', '.join(sorted(map(str, types)))}"
-            raise ValueError(f"its parameters do not fit this algorithm: {got}")
+            wanted = f"{cls.shapes(hidden)} of float32 or float64"
+            raise ValueError(f"its parameters do not fit this algorithm: {got}, not {wanted}")
         for name, w in params.items():
             if not np.isfinite(w).all():
                 raise ValueError(f"{name} has numbers that are not finite")

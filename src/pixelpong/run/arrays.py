@@ -96,7 +96,7 @@ def _open_with_card(path: Path) -> Iterator[tuple[FileIO, bytes]]:
             file = stack.enter_context(open_to_read(path))
             card = _read_card(file)
         except (ValueError, OSError, KeyError, OverflowError) as error:
-            raise ValueError(f"it has no metadata ({_shorten(error)})") from error
+            raise ValueError(f"its metadata cannot be read ({_shorten(error)})") from error
         yield file, card
 
 
@@ -114,7 +114,7 @@ def _read_card(file: FileIO) -> bytes:
     table = decode(file.read(size) or b"", dict[str, Any])
     begin, end = convert(table["card"], _Entry).data_offsets
     if not 0 <= end - begin <= CARD_LIMIT:
-        raise ValueError(f"it has {end - begin} bytes")
+        raise ValueError(f"its size would be {end - begin} bytes")
     file.seek(8 + size + begin)
     return file.read(end - begin) or b""
 

@@ -64,7 +64,7 @@ class CheckpointStore(NumberedFiles):
             arrays, card = read_arrays(path, self.limit)
             facts = convert(card, _Card)
             if facts.update != update:
-                raise ValueError(f"it belongs to update {facts.update}")
+                raise ValueError(f"it belongs to update {facts.update}, not {update}")
             if self.history is not None and not self.history.has(update, facts.run):
                 raise ValueError("it belongs to another run, with another seed or other options")
             return Checkpoint(arrays, card)

@@ -262,7 +262,7 @@ class _About:
 def _read_config(path: Path) -> tuple[dict[str, Any], _About, Config]:
     """Read ``config.json`` and check it against its hash; return it whole and in parts."""
     file = path / CONFIG_FILE
-    with refusing(f"cannot read the configuration {file}", RunError, "is it a run?"):
+    with refusing(f"cannot read the configuration {file}", RunError, "check that it is a run"):
         content = decode(read_file(file, CONFIG_LIMIT), dict[str, Any])
         if content.get("format") != FORMAT:
             raise ValueError(f"another version wrote it (format {str(content.get('format'))[:20]})")

@@ -93,9 +93,9 @@ def _require_regular(status: os.stat_result) -> None:
 def require_writable(path: Path) -> None:
     """Refuse a path that cannot be written to before the work starts."""
     if path.is_dir():
-        raise RunError(f"cannot write {path}: it is a folder")
+        raise RunError(f"cannot write {path}: it is a folder; choose another name")
     if not path.parent.is_dir():
-        raise RunError(f"cannot write {path}: the folder {path.parent} does not exist")
+        raise RunError(f"cannot write {path}: the folder {path.parent} does not exist; create it")
 
 
 def write_whole(path: Path, content: bytes, *, make_folder: bool = False) -> None:

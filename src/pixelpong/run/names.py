@@ -42,7 +42,7 @@ def find_run(name: str | Path, others: Iterable[str] = ()) -> Path:
     if not isinstance(name, str | Path):
         raise RunError(on_one_line(f"{name!r} is not a run. Give its name or its path."))
     if name == "":  # Path("") is the current folder
-        raise RunError("The name of the run is empty.")
+        raise RunError("The name of the run is empty. Give its name or its path.")
     if name == LATEST:
         return _find_latest()
     path = Path(name)

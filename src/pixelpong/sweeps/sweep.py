@@ -69,13 +69,13 @@ def restore_lost(path: Path) -> None:
     for name, config in read_plan(path).items():
         if not is_run(path / name):
             restore(path / name, config)
-            warn(f"{path / name} was lost; it is made again from {path / PLAN_FILE}")
+            warn(f"{path / name} was lost; recreating it from {path / PLAN_FILE}")
 
 
 def find_sweep(word: str | Path) -> Path:
     """Find the folder of the sweep that `word` names: a path, or a name in ``runs``."""
     if word == "":  # Path("") is the current folder
-        raise RunError("The name of the sweep is empty.")
+        raise RunError("The name of the sweep is empty. Give its name or its path.")
     candidates = Path(word), RUNS_FOLDER / word
     for path in candidates:
         if is_sweep(path):

@@ -23,7 +23,9 @@ def find_started(grid: str | Path | None, *, has_options: bool) -> Path | None:
         return None
     path = find_sweep(grid)
     if has_options:
-        raise ConfigError(f"{path} is a sweep and keeps its options; leave the others out.")
+        raise ConfigError(
+            f"{path} is a sweep, whose options cannot change; leave the new ones out."
+        )
     read_sweep(path)  # raises an error if it has no runs
     return path
 

@@ -82,6 +82,6 @@ def _perform(versions: dict[str, str], resume: Resume, run: Path, cores: int) ->
     """Train in a Ray process, unless its versions differ from the driver's."""
     require_versions(versions)
     if not run.is_dir():
-        what = f"The node {socket.gethostname()} does not see {run}"
+        what = f"The node {socket.gethostname()} cannot see {run}"
         raise NotSharedError(f"{what}: give --out a folder that all nodes share.")
     resume(run, quiet=True, engine="threads", workers=cores)
