@@ -24,7 +24,7 @@ class PixelpongError(Exception):
     result: Any = None  # the result so far, for a command to report
 
     def __init__(self, message: object = "", *, options: Iterable[str] = ()) -> None:
-        """Take a message; the command line spells the `options` that it names as flags."""
+        """Take a message; the command line shows the `options` that it names as flags."""
         super().__init__(on_one_line(str(message)))
         self.options = tuple(options)
 
@@ -34,17 +34,17 @@ class PixelpongError(Exception):
 
 
 class ConfigError(PixelpongError):
-    """An option, a file key or a value that cannot be used."""
+    """An option, a file key or a value cannot be used."""
 
     exit_code = 2
 
 
 class RunError(PixelpongError):
-    """A run directory that already exists, is missing, is in use or cannot be written."""
+    """A run directory already exists, is missing, is in use or cannot be written."""
 
 
 class CheckpointError(PixelpongError):
-    """A checkpoint that is damaged, missing or of another version."""
+    """A checkpoint is damaged, missing or from another version."""
 
 
 class EmulatorError(PixelpongError):
@@ -71,7 +71,7 @@ MAX_GOT = 500  # characters of a value or a reason that a message quotes
 
 
 def must_be(name: str, allowed: str, got: object, advice: str = "") -> str:
-    """Word the error about a bad value, as a line of limited length without control characters.
+    """Return the error message for a bad value: one short line without control characters.
 
     The value may come from an untrusted file, and a terminal obeys control characters.
 
@@ -82,7 +82,7 @@ def must_be(name: str, allowed: str, got: object, advice: str = "") -> str:
 
 
 def unknown(what: str, word: str, advice: str) -> str:
-    """Word the error about a word that names nothing; see `must_be`.
+    """Return the error message for a word that names nothing; see `must_be`.
 
     >>> unknown("option", "--sed", "did you mean --seed?")
     "unknown option '--sed'; did you mean --seed?"
@@ -111,20 +111,20 @@ def refusing(failure: str, error_type: type[PixelpongError], advice: str = "") -
 
 
 def warn(message: str) -> None:
-    """Print a warning on one line without control characters; errors of printing are ignored."""
+    """Print a warning on one line without control characters; ignore errors while printing."""
     with contextlib.suppress(OSError, ValueError):
         print(f"warning: {on_one_line(message)}", file=sys.stderr, flush=True)
 
 
 def note(line: str) -> None:
-    """Print a line about slow work, if somebody watches; errors of printing are ignored."""
+    """Print a line about slow work if stderr is a terminal; ignore errors while printing."""
     with contextlib.suppress(OSError, ValueError, AttributeError):  # there may be no stderr
         if sys.stderr.isatty():
             print(line, file=sys.stderr, flush=True)
 
 
 def did_you_mean(word: object, known: Iterable[str], otherwise: str) -> str:
-    """The advice for a word that may be misspelled.
+    """Return advice for a word that may be misspelled.
 
     >>> did_you_mean("trian", ["train", "plot"], "see --help")
     'did you mean train?'
@@ -134,7 +134,7 @@ def did_you_mean(word: object, known: Iterable[str], otherwise: str) -> str:
 
 
 def number_of(number: int, noun: str) -> str:
-    """A number with its noun in the singular or plural.
+    """Return a number with its noun in the singular or plural.
 
     >>> number_of(1, "worker"), number_of(12000, "step")
     ('1 worker', '12,000 steps')
@@ -143,7 +143,7 @@ def number_of(number: int, noun: str) -> str:
 
 
 def list_words(words: Sequence[str], conjunction: str) -> str:
-    """Words as a list in a sentence.
+    """Join words into a list for a sentence.
 
     >>> list_words(["serial", "threads", "ray"], "or")
     'serial, threads or ray'
@@ -153,7 +153,7 @@ def list_words(words: Sequence[str], conjunction: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """The text on one line, with only printable characters.
+    """Put text on one line with only printable characters.
 
     >>> on_one_line("3.11" + chr(10) + "or" + chr(27) + "[2J newer")
     '3.11 or?[2J newer'

@@ -85,7 +85,7 @@ def evaluate_params(
 
 
 def configure_play(algorithm: str, protocol: Protocol, options: Mapping[str, Any]) -> Config:
-    """The configuration to play an agent's games: by its own protocol, changed by the `options`.
+    """Make the configuration for an agent's games: its own protocol, changed by the `options`.
 
     >>> configure_play("ppo", Config(sticky=0.5).protocol, {"workers": 2}).sticky
     0.5
@@ -120,7 +120,7 @@ def summarize(returns: Sequence[float], steps: Sequence[int], seed: int) -> Eval
 
 
 def describe_games(played: Sequence[Episode], seed: int) -> Evaluation:
-    """Summarise episodes."""
+    """Summarise the returns of finished episodes."""
     returns = [episode.episode_return for episode in played]
     return summarize(returns, [episode.steps for episode in played], seed)
 
@@ -156,9 +156,9 @@ def run_target_test(
 def bootstrap_interval(
     values: Any, rng: np.random.Generator, statistic: Callable[..., Any] = np.mean
 ) -> tuple[float, float]:
-    """95 % percentile interval of a `statistic`, such as `np.mean`, of `values` [n].
+    """Compute the 95 % percentile interval of a `statistic`, such as `np.mean`, of `values` [n].
 
-    Its ends are the same if all values are equal. Source: Efron (1979).
+    Both ends are the same if all values are equal. Source: Efron (1979).
 
     >>> bootstrap_interval(np.array([3.0, 3.0]), np.random.default_rng(0))
     (3.0, 3.0)

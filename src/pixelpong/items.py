@@ -42,7 +42,7 @@ def load_state(state: Params, arrays: Mapping[str, NDArray[Any]]) -> None:
     """
     rows = arrays["rows"]
     if rows.dtype != np.uint16 or rows.ndim != 1 or rows.max(initial=0) >= len(state["W1"]):
-        raise ValueError("invalid rows")
+        raise ValueError("its list of rows is not valid")
     for name, w in state.items():
         indices, values = touched_indices(name, w, rows), arrays[name]
         shape = len(indices), *w.shape[1:]
@@ -52,12 +52,12 @@ def load_state(state: Params, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def touched_indices(name: str, array: NDArray[Any], rows: NDArray[np.uint16]) -> NDArray[np.uint16]:
-    """The indices in an array that training touches: `rows` in the first layer, otherwise all."""
+    """Return the indices that training touches in an array: `rows` in the first layer, else all."""
     return rows if name.endswith("W1") else np.arange(len(array), dtype=np.uint16)
 
 
 def as_matrix(array: NDArray[Any]) -> NDArray[Any]:
-    """A view as a matrix [·, C], with one row per index of the first dimension."""
+    """View an array as a matrix [·, C], with one row per index of the first dimension."""
     return array.reshape(len(array), math.prod(array.shape[1:]))
 
 
@@ -99,7 +99,7 @@ class Played:
         return len(self.offsets) - 1
 
     def dense(self, dtype: Any = np.float32) -> NDArray[Any]:
-        """The classic network's observations in dense form: [T, NUM_PIXELS]."""
+        """Return the classic network's observations in dense form: [T, NUM_PIXELS]."""
         x = np.zeros((len(self), NUM_PIXELS), dtype)
         for t in range(len(self)):
             active = self.indices[self.offsets[t] : self.offsets[t + 1]].astype(np.intp)
@@ -126,7 +126,7 @@ class Episode:
         return float(sum(self.rewards))
 
     def line(self) -> dict[str, Any]:
-        """The episode as a line of a file; everything in it follows from the seed."""
+        """Return the episode as a line of a file; everything in it follows from the seed."""
         return {
             "episode_return": self.episode_return,
             "steps": self.steps,

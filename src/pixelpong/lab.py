@@ -37,7 +37,7 @@ from pixelpong.seeding import make_rng
 
 
 def make_game(name: str = "ALE/Pong-v5") -> Emulator:
-    """The emulator of a game, by the name of its protocol.
+    """Return the emulator of a game, by the name of its protocol.
 
     >>> make_game("Pong-v0").frame().shape
     (210, 160, 3)

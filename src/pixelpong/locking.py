@@ -60,7 +60,7 @@ def unlock(file: FileIO) -> None:
 def scratch_folder(parent: Path, prefix: str, mode: int = 0o777) -> Iterator[Path]:
     """Make a temporary folder in `parent`, and remove it afterwards.
 
-    Folders with this prefix that killed processes left are removed first. Where folders cannot be
+    It first removes folders with this prefix that killed processes left. Where folders cannot be
     locked, as on Windows, these stay.
     """
     for leftover in parent.glob(f"{prefix}-*"):

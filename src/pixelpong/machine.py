@@ -16,7 +16,7 @@ _PACKAGES = ("pixelpong", "numpy", "ale-py", "numba", "llvmlite")
 
 
 def collect_versions() -> dict[str, str]:
-    """The versions of Python and of the packages that affect the arithmetic."""
+    """Return the versions of Python and of the packages that affect the arithmetic."""
     versions = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
@@ -27,7 +27,7 @@ def collect_versions() -> dict[str, str]:
 
 
 def describe_machine() -> dict[str, Any]:
-    """The processor's name, and the system."""
+    """Return the processor's name, and the system."""
     return {"processor": _processor_name(), "system": platform.system(), "arch": platform.machine()}
 
 
@@ -42,7 +42,7 @@ def _processor_name() -> str:
 
 
 def count_cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
-    """The number of cores this process may use; `limit` is the file with a container's limit."""
+    """Count the cores this process may use; `limit` is the file with a container's limit."""
     has_affinity = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
     with contextlib.suppress(OSError, ValueError):  # no control groups, or "max" for no limit
@@ -65,5 +65,5 @@ def require(feature: str, *libraries: str, extra: str) -> None:
 
 
 def how_to_install(extra: str) -> str:
-    """The command that installs an extra, to be run in the clone of pixelpong."""
+    """Return the command that installs an extra, to be run in the clone of pixelpong."""
     return f"run pip install -c constraints.txt -e '.[{extra}]' in the clone of pixelpong"

@@ -1,4 +1,4 @@
-"""A pool of processes for work that holds Python's lock for seconds."""
+"""A pool of processes for work that holds the GIL for seconds."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class Setting:
             raise ConfigError(self._describe_error(value, origin)) from None
 
     def spell(self, origin: str) -> str:
-        """How its user writes its name."""
+        """Return its name as the user writes it."""
         return f"{origin}: {self.name}"
 
     def _describe_error(self, value: Any, origin: str) -> str:

@@ -121,7 +121,7 @@ class Session:
         self._evaluation = None
         if progress.attempt > stats.metrics["attempt"]:
             number = progress.attempt
-            warn(f"too few points won; attempt {number} starts with new parameters")
+            warn(f"too few points were won; attempt {number} starts with new parameters")
         first = progress.episodes - len(stats.episodes) + 1
         self._run.episodes.append(
             *(
@@ -186,7 +186,7 @@ class Session:
         return self._write_evaluation(dataclasses.replace(evaluation, target=target), seconds)
 
     def should_save(self) -> bool:
-        """Whether a checkpoint is due, as every few updates and after an evaluation."""
+        """Whether to save now: every `save_every` updates, and after an evaluation."""
         update = self.learner.progress.update
         is_due = update % self.config.save_every == 0 or self._evaluation is not None
         return is_due and not self._is_saved
@@ -272,7 +272,7 @@ class Session:
             self._refuse_without_lines(run.episodes.path, checkpoint.update)
 
     def _refuse_without_lines(self, path: Path, update: int) -> None:
-        """Refuse a checkpoint whose lines are lost, or the run if this would lose much of it."""
+        """Refuse a checkpoint whose lines are lost, or the whole run if too much would be lost."""
         what = f"{path} ends before the checkpoint of update {update}"
         updates = self._run.checkpoints.updates()
         previous = max((earlier for earlier in updates if earlier < update), default=0)
@@ -285,11 +285,11 @@ class Session:
         self.learner.set_state(checkpoint.arrays, checkpoint.card["progress"])
         if fingerprint(self.learner.params) != checkpoint.card["about"]["params_sha256"]:
             what = f"The parameters of update {checkpoint.update} have a different SHA-256 here"
-            reason = "with the installed libraries, the seed gives other numbers"
+            reason = "the installed libraries draw other numbers from the seed"
             raise CheckpointError(f"{what}: {reason}. Use the versions in config.json.")
 
     def _score(self) -> tuple[float | None, str]:
-        """The checkpoint's score, for `Checkpoints.find_best`, and where it comes from."""
+        """Return the checkpoint's score, for `CheckpointStore.find_best`, and its source."""
         if self._evaluation is not None:
             # The lower end of the interval is used, so that a few lucky games do not beat many good
             # ones.

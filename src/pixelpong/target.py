@@ -25,7 +25,7 @@ class Target:
     next_test: int = 0  # number of steps of the run
 
     def find_win(self, evaluation: Evaluation | None) -> Evaluation | None:
-        """The evaluation if it has confirmed this target, otherwise None."""
+        """Return the evaluation if it has confirmed this target, otherwise None."""
         return evaluation if evaluation and evaluation.has_confirmed(self.value) else None
 
     def should_test(self, progress: Progress, *, is_final: bool) -> bool:
@@ -37,7 +37,7 @@ class Target:
         return is_final or (is_promising and progress.steps >= self.next_test)
 
     def after_test(self, steps: int, *, is_passed: bool) -> Target:
-        """The target after a test at this step.
+        """Return the target after a test at this step.
 
         A win is tested again if the process dies before it is recorded.
         """

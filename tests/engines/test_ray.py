@@ -281,6 +281,6 @@ def test_a_node_with_other_versions_trains_no_run_of_a_sweep(ray_cluster, monkey
 def test_a_node_that_does_not_see_the_runs_of_a_sweep_ends_it_with_one_line(ray_cluster, tmp_path):
     with connected_trainer(print, 1, None) as trainer:
         job = trainer.start(tmp_path / "elsewhere")
-        what = "does not see .*elsewhere: give --out a folder that all nodes share"
+        what = "cannot see .*elsewhere: give --out a folder that all nodes share"
         with pytest.raises(WorkerError, match=what):
             wait_until(lambda: trainer.find_error(job) is not None)

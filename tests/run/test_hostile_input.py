@@ -205,15 +205,15 @@ def squeezed(content: bytes) -> dict[str, np.ndarray]:
     return {"W1": np.frombuffer(content, np.uint8), "scale": np.ones(4, np.float16)}
 
 
-ROWS = "invalid rows"
+LIST, SIZE = "its list of rows is not valid", "its rows have the wrong size"
 FORGED = [  # what its card says, what its arrays are, why it is refused
     ({"shape": [32358, 20_000, 2]}, {}, "its first layer is too large"),
-    ({"algorithm": "reinforce"}, {}, ROWS),  # the kernels would read beyond its arrays' ends
+    ({"algorithm": "reinforce"}, {}, SIZE),  # the kernels would read beyond its arrays' ends
     ({"more": "x" * (1 << 20)}, {}, "its metadata has more than 1,048,576 bytes"),
-    ({}, {"rows": np.array([0, 1, 2, -1], np.int16)}, ROWS),  # NumPy takes -1 for the last one
-    ({}, {"rows": np.uint16([0, 1, 2, 59958])}, ROWS),  # one more than the last
-    ({}, squeezed(b"no stream"), ROWS),
-    *(({}, squeezed(zlib.compress(bytes(4 * 128 + more))), ROWS) for more in (-1, 1, 1 << 27)),
+    ({}, {"rows": np.array([0, 1, 2, -1], np.int16)}, LIST),  # NumPy takes -1 for the last one
+    ({}, {"rows": np.uint16([0, 1, 2, 59958])}, LIST),  # one more than the last
+    ({}, squeezed(b"no stream"), "its rows cannot be decompressed"),
+    *(({}, squeezed(zlib.compress(bytes(4 * 128 + more))), SIZE) for more in (-1, 1, 1 << 27)),
 ]
 
 

@@ -74,7 +74,7 @@ def test_a_child_that_was_forked_neither_keeps_the_lock_nor_frees_it(make_run, e
             if child == 0:
                 os.close(theirs)
                 if ends_early:
-                    with pytest.raises(RunError, match="this fork of it cannot"):
+                    with pytest.raises(RunError, match="a fork of it cannot"):
                         events.close()
                 else:
                     os.read(ours, 1)  # until the parent ends, or closes its end

@@ -261,7 +261,7 @@ def test_a_run_of_a_sweep_that_is_lost_is_named_and_made_again(tmp_path, monkeyp
     assert contents(RUNS) == whole
     warnings = capsys.readouterr().err.splitlines()
     for name, warning in zip(("seed-1", "seed-2"), warnings[-2:], strict=True):
-        assert warning.startswith(f"warning: runs/sweep/{name} was lost; it is made again")
+        assert warning.startswith(f"warning: runs/sweep/{name} was lost; recreating it")
 
 
 def test_a_sweep_of_an_earlier_version_has_no_plan(tmp_path, monkeypatch):
@@ -298,7 +298,7 @@ def test_a_damaged_plan_is_one_line_and_writes_nothing(tmp_path, monkeypatch, ch
 def test_a_plan_names_no_folder_elsewhere(tmp_path, name):
     write_plan(tmp_path, {name: configs()[0]})
     before = contents(tmp_path)
-    with pytest.raises(RunError, match="no run can be called"):
+    with pytest.raises(RunError, match="a run cannot be called"):
         restore_lost(tmp_path)
     assert contents(tmp_path) == before
 

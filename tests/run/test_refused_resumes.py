@@ -94,7 +94,7 @@ def test_what_a_kill_in_the_last_evaluation_left_is_done_without_a_new_budget_on
 def test_libraries_that_draw_other_numbers(run, monkeypatch):
     real = learners.draw_params
     monkeypatch.setattr(learners, "draw_params", lambda *a: real(*a[:3], a[3] + 1, a[4]))
-    says = "with the installed libraries, the seed gives other numbers. Use the versions in config"
+    says = "the installed libraries draw other numbers from the seed. Use the versions in config"
     check_refusal(run, lambda: resume(run), says)
 
 

@@ -84,7 +84,7 @@ def test_words_name_a_new_sweep_or_one_to_continue(tmp_path):
         None, None,
     )  # fmt: skip
     assert find_started(sweep, has_options=False) == sweep
-    with pytest.raises(ConfigError, match="is a sweep and keeps its options"):
+    with pytest.raises(ConfigError, match="is a sweep, whose options cannot change"):
         find_started(sweep, has_options=True)
     planned = plan_sweep(grid, "4-5", {"preset": "classic"})
     assert [(it.hidden, it.seed) for it in planned] == [(8, 4), (8, 5), (16, 4), (16, 5)]

@@ -33,7 +33,7 @@ class Agents:
 
     @classmethod
     def of_run(cls, run: RunDirectory) -> Agents:
-        """The agents of a run, named by their updates.
+        """Return the agents of a run, named by their updates.
 
         The best agent is the one with the best evaluation, by the lower end of the interval. If no
         agent has been evaluated, it is the newest one, because later learning counts for more than
@@ -47,7 +47,7 @@ class Agents:
         return cls(files, None if best is None else str(best), run.path, run)
 
     def choose(self, which: str) -> str:
-        """The name of one of these agents: `which` itself, or the update closest to that number.
+        """Return the name of the agent meant by `which`, a name or the update closest to a number.
 
         If they differ, it prints a warning. ``"best"`` and ``"latest"`` also work.
         """
@@ -121,7 +121,7 @@ def find_agents(
         word, which = name, named
     is_file = os.path.isfile(word) or str(word).endswith(".safetensors")
     if (is_file or word in SHIPPED) and which not in ("best", word):
-        raise ConfigError(f"{word} has only one agent; the checkpoint {which} does not apply.")
+        raise ConfigError(f"{word} has only one agent; leave out the checkpoint {which}.")
     if is_file:
         return Agents({"best": [Path(word)]}, "best", Path(word)), which
     if word == PACKAGE or word in SHIPPED:
@@ -164,7 +164,7 @@ def settle_opponent(word: str) -> str:
 
 
 def keep_opponent(run: RunDirectory) -> Params | None:
-    """The parameters of the agent that a run plays against, or None.
+    """Return the parameters of the agent that a run plays against, or None.
 
     The first call copies them into the run, rounded. Later calls read the copy, because the
     original may change or be deleted. Each word has its own file, so a process that dies between

@@ -73,7 +73,7 @@ class Agent:
 
     @classmethod
     def of_training(cls, config: Config, params: Params, progress: Progress, run: str) -> Agent:
-        """The agent at its current state in a run that trains it."""
+        """Make an agent from the current parameters of a run."""
         about = progress.line() | {"params_sha256": fingerprint(params), "is_rounded": False}
         algorithm, protocol = config.algorithm, config.protocol
         start = Start(config.seed, progress.attempt)
@@ -81,7 +81,7 @@ class Agent:
 
     @classmethod
     def read(cls, path: Path, *, is_of_run: bool = False) -> Agent:
-        """Read an agent's file; a file from a run may have any size that its network can have."""
+        """Read an agent's file; with `is_of_run`, it may be as large as its network allows."""
         with _refusing(path):
             arrays, card = read_arrays(path, _largest_file if is_of_run else FILE_LIMIT)
             return cls._restore(arrays, card, is_of_run=is_of_run)
@@ -106,11 +106,11 @@ class Agent:
         (_load_small if is_small else _load_whole)(params, arrays, card)
         NETS[card.algorithm].require_fit(params)
         if not is_small and fingerprint(params) != facts["about"]["params_sha256"]:
-            raise ValueError("its seed gives other numbers with the installed libraries")
+            raise ValueError("the installed libraries draw other numbers from its seed")
         return cls(params, card.algorithm, protocol, facts["about"], card.start)
 
     def card(self) -> dict[str, Any]:
-        """The facts of its file, as JSON."""
+        """Return the metadata for its file, as JSON."""
         card = {name: value for name, value in vars(self.protocol).items() if name != "note"}
         if self.run:
             card["run"] = self.run
@@ -128,7 +128,7 @@ class Agent:
 
         Args:
             rows: [K], rows of the first layer, ascending; by default those that are not 0.
-            units: [K], the unit to which each row is rounded; by default a 127th of the row's
+            units: [K], the unit to which each row is rounded; by default 1/127 of the row's
                 largest number.
         """
         W1 = as_matrix(self.params["W1"])
@@ -142,13 +142,15 @@ class Agent:
             scale = np.maximum(units, _SMALLEST).astype(np.float16)
             others = {name: w.astype(np.float32) for name, w in self.params.items() if name != "W1"}
         if not all(np.isfinite(w).all() for w in (scale, *others.values())):
-            raise NumericsError("Its numbers are too large for a file; lower --learning-rate.")
+            raise NumericsError(
+                "The agent's numbers are too large for a file; lower --learning-rate."
+            )
         squeezed = squeeze(changes / scale.astype(np.float32)[:, None])
         arrays = others | {"W1": squeezed, "rows": rows.astype(np.uint16), "scale": scale}
         return encode_arrays(arrays, self.card() | {"about": self.about | {"is_rounded": True}})
 
     def change_of(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
-        """The change of `rows` in the first layer since the start, or since 0: [K, N]."""
+        """Return the change of `rows` in the first layer since the start, or since 0: [K, N]."""
         W1 = self.params["W1"]
         initial = _initial_layer(self.algorithm, W1.shape, "float32", self.start)
         return as_matrix(W1[rows].astype(np.float32) - initial[rows])
@@ -195,18 +197,18 @@ class _Card:
 
 
 def _load_whole(params: Params, arrays: Arrays, card: _Card) -> None:
-    """Load a checkpoint's parameters, whose rows replace those of the initial first layer."""
+    """Load a checkpoint's parameters; its rows overwrite those of the initial first layer."""
     W1 = params["W1"]
     W1[:] = _initial_layer(card.algorithm, W1.shape, W1.dtype.name, card.start)
     load_state(params, arrays)
 
 
 def _load_small(params: Params, arrays: Arrays, card: _Card) -> None:
-    """Load a small file's parameters, whose rows are rounded changes of the initial ones."""
+    """Load a small file's parameters; its rows are rounded changes of the initial ones."""
     W1 = params["W1"]
     num_rows, row_shape = arrays["rows"].size, W1.shape[1:]
     if num_rows > len(W1):
-        raise ValueError("invalid rows")
+        raise ValueError("it lists more rows than the first layer has")
     multiples = unsqueeze(arrays["W1"], num_rows, math.prod(row_shape))
     with np.errstate(over="ignore", invalid="ignore"):  # such numbers are refused afterwards
         changes = multiples * arrays["scale"].astype(np.float32).reshape(num_rows, 1)
@@ -228,9 +230,9 @@ def unsqueeze(squeezed: NDArray[np.uint8], num_rows: int, size: int) -> NDArray[
     try:
         content = stream.decompress(squeezed.tobytes(), count + 1)  # stops a zip bomb
     except zlib.error as error:
-        raise ValueError("invalid rows") from error
+        raise ValueError("its rows cannot be decompressed") from error
     if len(content) != count:
-        raise ValueError("invalid rows")
+        raise ValueError("its rows have the wrong size")
     return np.frombuffer(content, np.int8).reshape(size, num_rows).T
 
 
@@ -238,17 +240,18 @@ def unsqueeze(squeezed: NDArray[np.uint8], num_rows: int, size: int) -> NDArray[
 def _initial_layer(
     algorithm: str, shape: tuple[int, ...], dtype: str, start: Start | None
 ) -> NDArray[Any]:
-    """The initial first layer; zeros if the start is unknown."""
+    """Return the initial first layer, or zeros if the start is unknown."""
     if start is None:
         return np.zeros(shape, dtype)
     return draw_params(algorithm, shape[1], dtype, start.seed, start.attempt)["W1"]
 
 
 def _largest_file(content: bytes) -> int:
-    """The largest possible size of a run's file by its card, with the optimizer's two moments."""
+    """Return the size limit of a run's file from its card, including the optimizer's moments."""
     card = decode(content, _Card)
     if card.shape != card.shapes["W1"]:
-        raise ValueError(f"its first layer is {card.shape}")
+        wanted = card.shapes["W1"]
+        raise ValueError(f"its first layer has the shape {card.shape}, not {wanted}")
     return 3 * 8 * math.prod(card.shape) + FILE_LIMIT
 
 
@@ -259,7 +262,7 @@ def read_about(path: Path) -> About:
 
 
 def is_due(update: int, every: int) -> bool:
-    """Whether the agent is saved at this update: 0, 1, 2, 3, 4, 6, 8, 12, 16 … times `every`.
+    """Whether to save the agent at this update: 0, 1, 2, 3, 4, 6, 8, 12, 16 … times `every`.
 
     Saved agents are close together at first, when they learn most, and then further and further
     apart: fourteen in a thousand updates. If `every` is 0, none is saved.

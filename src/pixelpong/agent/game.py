@@ -74,7 +74,7 @@ def play_game(
 
 
 class Controller:
-    """An agent at one paddle; every few frames it decides on the newest picture."""
+    """An agent at one paddle, which decides every few frames from the newest picture."""
 
     def __init__(
         self,

@@ -83,12 +83,12 @@ class Option(Setting):
         return super().check(value, origin)
 
     def spell(self, origin: str) -> str:
-        """Its flag for the command line; elsewhere the origin and its name."""
+        """Return its flag for the command line, otherwise the origin and its name."""
         return self.flag if origin == COMMAND_LINE else super().spell(origin)
 
 
 def option(default: Any, text: str, **facts: Any) -> Any:
-    """An option as a field of a dataclass; `text` is its help, `facts` are fields of `Option`."""
+    """Make an option as a dataclass field; `text` is its help, `facts` are fields of `Option`."""
     return field(default=default, metadata={"help": text, **facts})
 
 
@@ -225,21 +225,21 @@ class Config:
         return find_protocol(self.environment, self.frame_skip, self.sticky, self.max_frames)
 
     def spent(self, progress: Any) -> dict[str, float]:
-        """The used share of each counted budget that is set, by the counts in `progress`."""
+        """Return the used share of each counted budget that is set, by the counts in `progress`."""
         goals = {name: getattr(self, name) for name in COUNTED}
         return {
             name: getattr(progress, COUNTED[name]) / goal for name, goal in goals.items() if goal
         }
 
     def reached(self, progress: Any) -> str | None:
-        """The name of the first budget used up by the counts in `progress`, or None.
+        """Return the name of the first budget that the counts in `progress` have used up, or None.
 
         The target return is not checked here, because that takes an evaluation.
         """
         return next((name for name, share in self.spent(progress).items() if share >= 1), None)
 
     def updated(self, changes: Mapping[str, Any], origin: str) -> Config:
-        """This configuration with `changes`; for changes of the budget, see `with_budget`.
+        """Return this configuration with `changes`; for a new budget, see `with_budget`.
 
         Options that the algorithm does not use are accepted too; `require_used` refuses them if
         they come from a user.
@@ -256,7 +256,7 @@ class Config:
         return replace(self.with_budget(budget), **values)
 
     def with_budget(self, given: Mapping[str, Any]) -> Config:
-        """This configuration with a new budget; `given` has some of the options in `BUDGET`.
+        """Return this configuration with a new budget; `given` has some of the options in `BUDGET`.
 
         A count replaces all previous counts: a preset's 100 updates must not cut short 5,000
         requested episodes. The target return is not a count: it stays unless `given` replaces it.
@@ -304,7 +304,7 @@ ALGORITHMS = {
 
 
 def require_used(names: Iterable[str], config: Config, origin: str) -> None:
-    """Refuse options of the algorithm that `config` does not use, which would have no effect.
+    """Refuse options of an algorithm that `config` does not use: they would have no effect.
 
     >>> require_used(["num_envs", "seed"], Config().updated({"algorithm": "ppo"}, "here"), "here")
     >>> require_used(["num_envs", "seed"], Config(), "here")
@@ -322,7 +322,7 @@ it out, or use a preset with PPO, such as fast.
 
 
 def in_use(config: Config) -> dict[str, Any]:
-    """The options that a run uses, by name: all except those of the other algorithm.
+    """Return the options that a run uses, by name: all except the other algorithm's.
 
     >>> "num_envs" in in_use(Config()), "batch_size" in in_use(Config())
     (False, True)
@@ -334,9 +334,10 @@ def in_use(config: Config) -> dict[str, Any]:
 
 
 def differences(old: Config, new: Config, *, with_free: bool = False) -> dict[str, tuple[Any, Any]]:
-    """The options that differ, as name → (old, new).
+    """Return the options that differ: name → (old, new).
 
-    Options that do not change the result, such as the budget or the engine, need `with_free`.
+    Options that do not change the result, such as the budget or the engine, are included only
+    if `with_free` is set.
     """
     before, after = vars(old), vars(new)
     return {

@@ -27,10 +27,10 @@ class Protocol:
 
     def __post_init__(self) -> None:
         if self.frame_skips[0] > self.frame_skips[1]:
-            raise ValueError("frame_skips is in the wrong order")
+            raise ValueError("the smaller of the two frame_skips must come first")
 
     def __str__(self) -> str:
-        """The name, and every rule that differs from the rules of that name.
+        """Return the name, and each rule that differs from that name's own.
 
         >>> print(find_protocol("ALE/Pong-v5"))
         ALE/Pong-v5
@@ -48,7 +48,7 @@ class Protocol:
         return f"{self.environment} with {', '.join(changed)}" if changed else self.environment
 
     def to_dict(self) -> dict[str, Any]:
-        """The rules as JSON."""
+        """Return the rules as JSON."""
         return {
             "environment": self.environment,
             "frame_skip": list(self.frame_skips),
@@ -79,7 +79,7 @@ def find_protocol(
     sticky: float | None = None,
     max_frames: int | None = None,
 ) -> Protocol:
-    """The protocol called `name`, with frame skip, stickiness and frame limit replaced if given.
+    """Find the protocol `name`; frame skip, stickiness and frame limit are replaced if given.
 
     >>> find_protocol("ALE/Pong-v5", sticky=0.0).sticky
     0.0

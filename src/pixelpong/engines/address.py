@@ -20,7 +20,7 @@ _SETTINGS = 4  # type of the frame that a server sends first (RFC 9113, 3.4)
 
 
 def find_cluster(given: str | None) -> str:
-    """The cluster to use, ``HOST:PORT``, after it has answered; `LOCAL` to start Ray here.
+    """Return the address ``HOST:PORT`` of a cluster that answers, or `LOCAL` to start Ray here.
 
     The address is `given` or the value of RAY_ADDRESS. ``auto`` means the cluster that this machine
     started or joined last.
@@ -50,7 +50,7 @@ def find_cluster(given: str | None) -> str:
 
 
 def split_address(address: str, name: str) -> tuple[str, int]:
-    """The host and the port of an address; an IPv6 address may be in brackets."""
+    """Split an address into host and port; an IPv6 address may be in brackets."""
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 65536:
@@ -95,6 +95,6 @@ def _uses_tls() -> bool:
 
 
 def _address_file() -> Path:
-    """The file to which ``ray start`` writes the address of the cluster (Ray 2.60)."""
+    """Return the file to which ``ray start`` writes the address of the cluster (Ray 2.60)."""
     parent = os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp"
     return Path(parent, "ray", "ray_current_cluster")

@@ -1,6 +1,6 @@
 """The thread engine: the workers of one machine, as threads of this process.
 
-A worker plays in compiled code, which does not hold Python's lock, so threads use all cores. They
+A worker plays in compiled code, which releases the GIL, so threads use all cores. They
 read the parameters in place; nothing is copied or sent. A thread cannot be stopped from outside, so
 a stop takes effect between items, which take milliseconds each.
 """

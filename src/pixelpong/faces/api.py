@@ -202,7 +202,7 @@ def _draw_sweep(path: Path) -> None:
         try:
             plots.plot(done, "sweep", path / "sweep.svg")
         except PixelpongError as error:
-            warn(f"no picture: {error}")
+            warn(f"could not draw sweep.svg: {error}")
 
 
 @command

@@ -74,7 +74,7 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _plain_signature(function: Callable[..., Any]) -> inspect.Signature:
-    """The signature without bounds and helps, for `help` and the documentation."""
+    """Return the signature without bounds and helps, for `help` and the documentation."""
     signature, types = inspect.signature(function), get_type_hints(function, localns=_STAND_INS)
     parameters = [
         it if it.kind == it.VAR_KEYWORD else it.replace(annotation=types[it.name])
@@ -84,7 +84,7 @@ def _plain_signature(function: Callable[..., Any]) -> inspect.Signature:
 
 
 def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
-    """The parameters of a command that have a `Help`, in order."""
+    """Return the parameters of a command that have a `Help`, in order."""
     function = inspect.unwrap(function)
     types = _evaluate_annotations(function)
     parameters = []
@@ -97,7 +97,7 @@ def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
 
 
 def _insert_arguments(docstring: str, helps: dict[str, str]) -> str:
-    """The docstring with a section on arguments after its first paragraph."""
+    """Return the docstring with a section on arguments after its first paragraph."""
     if not helps:
         return docstring
     first, _, rest = docstring.partition("\n\n")
@@ -177,7 +177,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _read_types(function: Callable[..., Any]) -> dict[str, Any]:
-    """The types of the annotated parameters; other options are not checked here."""
+    """Return the types of the annotated parameters; other options are not checked here."""
     parameters = inspect.signature(function).parameters.values()
     names = [it.name for it in parameters if it.kind != it.VAR_KEYWORD]
     types = _evaluate_annotations(function)
@@ -185,7 +185,7 @@ def _read_types(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _check(origin: str, name: str, type_: Any, value: Any) -> Any:
-    """The value, converted to the annotated type, or a `ConfigError`."""
+    """Convert a value to the annotated type, or raise a `ConfigError`."""
     members = get_args(type_) or (type_,)
     class_names = [member.__name__ for member in members if member in _STAND_INS.values()]
     if any(base.__name__ in class_names for base in type(value).__mro__):

@@ -255,7 +255,7 @@ def parse(words: list[str]) -> tuple[Callable[..., Any], list[str], dict[str, An
 
 
 def _describe_unknown(name: str, extra: list[str]) -> str:
-    """The error about words that a command does not take."""
+    """Return the error message for words that a command does not take."""
     flags = [word for word in extra if word.startswith("-")]
     word = flags[0].partition("=")[0] if flags else extra[0]
     known = [option.flag for option in flags_of(name)]
@@ -297,7 +297,7 @@ def make_parser(chosen: str, *, shows_all: bool = False) -> argparse.ArgumentPar
 
 
 def _positional_of(name: str) -> Parameter | None:
-    """The positional argument of a command, if it has one."""
+    """Return the positional argument of a command, if it has one."""
     parameters = parameters_of(getattr(api, name))
     return next((it for it in parameters if isinstance(it.help, Argument)), None)
 
@@ -318,7 +318,7 @@ def _add_positional(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def flags_of(name: str) -> list[Option]:
-    """The options of a command: its own, those that every command has, and training options."""
+    """List the options of a command: its own, those of every command, and training options."""
     parameters = parameters_of(getattr(api, name))
     special = [_make_option(it) for it in parameters if not isinstance(it.help, Argument)]
     return [*special, *_COMMON, *(OPTIONS[it] for it in COMMANDS[name])]

@@ -44,7 +44,7 @@ class TrainingDisplay:
     """Displays the events of a training run on `stream`, live if that is a terminal."""
 
     def __init__(self, stream: Any, seconds_between_lines: float = 0.0) -> None:
-        """Display nothing yet; `seconds_between_lines` is a minimum if there is no terminal."""
+        """Prepare a display; `seconds_between_lines` is a minimum if there is no terminal."""
         # Lines are folded on a terminal but stay whole in a file, for other programs. In a
         # notebook, which claims to be a terminal, rich would turn each line into HTML.
         outlet = Outlet(stream)
@@ -132,7 +132,7 @@ class TrainingDisplay:
 
 
 def verbose_lines(progress: Progress, stats: UpdateStats) -> Iterator[str]:
-    """The originals' lines for one update: one per point, episode and batch."""
+    """Yield the originals' lines for one update: one per point, episode and batch."""
     first = progress.episodes - len(stats.episodes) + 1
     numbers = range(first, progress.episodes + 1)
     for number, episode, mean in zip(numbers, stats.episodes, stats.running_means, strict=True):
@@ -168,7 +168,7 @@ class Clock:
         self._share: float | None = None
 
     def read(self) -> str:
-        """The total time of the run so far."""
+        """Return the total time of the run so far."""
         return describe_times(total=time.monotonic() - self._begin)
 
     def count(self, progress: Progress, stats: UpdateStats) -> dict[str, str]:
@@ -203,7 +203,7 @@ def is_comparable(config: Config) -> bool:
 
 
 def steps_left(estimated_return: float | None) -> int:
-    """The steps left to the win at this estimated return: the median of the recorded runs.
+    """Estimate the steps left until the win at this return: the median of the recorded runs.
 
     >>> steps_left(None) > steps_left(-10.0) > steps_left(17.0) > 0
     True

@@ -24,7 +24,7 @@ class Interrupt(KeyboardInterrupt):
 
 
 class _Handler:
-    """The signal handler, which has no lock, unlike an Event.
+    """The signal handler; unlike an Event, it has no lock.
 
     A second signal may interrupt the handler of the first one in the same thread; it would wait
     for the lock for ever.
@@ -70,7 +70,7 @@ def ignore_signals() -> None:
 
 @contextmanager
 def stop_on_signals() -> Iterator[Callable[[], bool]]:
-    """Context manager that only records SIGINT and SIGTERM; yields a check whether one arrived.
+    """Context manager that only records SIGINT and SIGTERM; yields a check for one.
 
     In a command, signals after the first change nothing, inside or afterwards, because every wait
     during the exit has a deadline. Elsewhere, as in a notebook, the previous handlers are restored.

@@ -98,6 +98,6 @@ def draw_curve(points: Sequence[tuple[int, float]], target: float | None, width:
 
 
 def _dot_row(value: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The row of dots, counted from the top, for a return."""
+    """Return the row of dots, counted from the top, for a return."""
     share = (_TOP - value) / (_TOP - _BOTTOM)
     return np.clip(np.rint(share * (4 * ROWS - 1)), 0, 4 * ROWS - 1).astype(np.int64)

@@ -86,7 +86,7 @@ _SORT_KEYS: dict[str, Callable[[Record], Any]] = {
 
 
 def _sum_up(path: Path) -> dict[str, Any]:
-    """A sweep as a line in a list of runs."""
+    """Summarise a sweep as a line in a list of runs."""
     from pixelpong.run.record import records
     from pixelpong.sweeps.sweep import read_sweep, summarize
 
@@ -107,14 +107,14 @@ def _sum_up(path: Path) -> dict[str, Any]:
 
 
 def _path_of(name: str | Path | Run) -> str | Path:
-    """The path of a `Run`; a name or a path stays unchanged."""
+    """Return the path of a `Run`; leave a name or a path unchanged."""
     from pixelpong.run.record import Record
 
     return name.path if isinstance(name, Record) else name
 
 
 def _find_folder(name: str | Path) -> Path | None:
-    """The folder of runs with this path, or the sweep with this name in ``runs``."""
+    """Find the folder of runs with this path, or the sweep with this name in ``runs``."""
     from pixelpong.run.directory import RUNS_FOLDER
     from pixelpong.run.record import is_sweep
 
@@ -126,7 +126,7 @@ def _find_folder(name: str | Path) -> Path | None:
 
 
 def _find_records(names: Iterable[str | Path]) -> list[Record]:
-    """The runs with these names, and the runs in folders with these names."""
+    """Find the runs with these names, and the runs in folders with these names."""
     from pixelpong.run.names import find_run
     from pixelpong.run.record import Record, records
 
@@ -140,7 +140,7 @@ def _find_records(names: Iterable[str | Path]) -> list[Record]:
 
 
 def _examine(path: Path) -> dict[str, Any]:
-    """All facts about a run; this reads its checkpoints and verifies their hashes."""
+    """Collect all facts about a run; this reads its checkpoints and verifies their hashes."""
     from pixelpong.config import differences
     from pixelpong.config.presets import load_preset
     from pixelpong.errors import CheckpointError
@@ -225,7 +225,7 @@ def record(  # noqa: PLR0913 - a command with its options
 
 
 def _name_of(agents: Agents, name: str | Path | Run) -> str:
-    """The name of a run, an agent in the package or an agent's file, without its ending."""
+    """Return the name of a run, an agent in the package or an agent's file, without its ending."""
     if agents.run is not None:
         return agents.run.path.name
     return Path(str(name)).name.removesuffix(".safetensors")
@@ -356,7 +356,7 @@ def _serve(runs_dir: Path, host: str, port: int, no_open: bool, view: View | Non
 
 
 def version() -> Result:
-    """The versions of the package and its libraries, and the machine."""
+    """Return the versions of the package and its libraries, and the machine."""
     versions, machine, cores = collect_versions(), describe_machine(), count_cores()
     facts = {
         "pixelpong": versions["pixelpong"],

@@ -66,11 +66,11 @@ class Run(Record):
         return self._directory.config
 
     def metrics(self) -> dict[str, NDArray[Any]]:
-        """All metrics of all updates, as arrays by name; NaN where a metric is missing."""
+        """Return all metrics of all updates, as arrays by name; NaN where a metric is missing."""
         return self.columns()
 
     def agents(self) -> list[int]:
-        """The updates whose agents are saved; `agent` loads one."""
+        """List the updates whose agents are saved; `agent` loads one."""
         return self._directory.list_agents()
 
     def agent(self, which: int | str = "best") -> Agent:
@@ -88,7 +88,7 @@ class Run(Record):
         return Policy.load(self, checkpoint).replay(episode, **how)
 
     def _repr_html_(self) -> str:
-        """The text of `repr` with the result in bold, and the learning curve if possible."""
+        """Return the text of `repr` with the result in bold, and the learning curve if possible."""
         title, summary, *rows = (html.escape(row.strip()) for row in repr(self).splitlines())
         text = f"<p>{title}<br><b>{summary}</b><br>{'<br>'.join(rows)}</p>"
         with contextlib.suppress(PixelpongError):  # no update yet, or no matplotlib
@@ -117,7 +117,7 @@ class Run(Record):
         return describe_ending(self.to_dict(), self.outcome, is_brief=self._is_brief)
 
     def to_dict(self) -> dict[str, Any]:
-        """The run as JSON, with the outcome of training if it was just trained."""
+        """Return the run as JSON, with the outcome of training if it was just trained."""
         facts, outcome = super().to_dict(), self.outcome
         if outcome is None:
             return facts

@@ -88,7 +88,7 @@ class Line(NamedTuple):
 
 
 def plot(runs: Sequence[Record], kind: str, path: Path | None, folder: Path = Path()) -> Path:
-    """Plot runs in a file, by default in `folder`; its ending chooses the format."""
+    """Plot runs to a file, by default in `folder`; its ending decides the format."""
     file = path or folder / "plots" / f"{kind}.png"
     if path is not None:
         require_writable(path)
@@ -98,7 +98,7 @@ def plot(runs: Sequence[Record], kind: str, path: Path | None, folder: Path = Pa
 
 
 def draw_plot(runs: Sequence[Record], kind: str, file_format: str) -> bytes:
-    """A plot of one or more runs, as the bytes of a file in one of `FORMATS`."""
+    """Plot one or more runs; return the bytes of a file in one of `FORMATS`."""
     if kind not in KINDS:
         raise ConfigError(must_be("kind", list_words(list(KINDS), "or"), repr(kind)))
     if file_format not in FORMATS:
@@ -110,7 +110,7 @@ def draw_plot(runs: Sequence[Record], kind: str, file_format: str) -> bytes:
 
 
 def name_settings(runs: Sequence[Record]) -> Settings:
-    """The settings of runs by their names in the legend."""
+    """Return the settings of runs, keyed by their names in the legend."""
     for run in runs:
         if run.config is None or not run.steps:
             raise RunError(run.problem or f"{run.path} has no update to plot yet; train it first.")
@@ -189,7 +189,7 @@ KINDS = {"curve": draw_curve, "health": draw_health, "sweep": draw_sweep}
 
 
 def find_lines(setting: Setting, name: str) -> list[Line]:
-    """The lines of a metric, one for each seed that has it."""
+    """Find the lines of a metric, one for each seed that has it."""
     lines = [Line(*run.curve(name)) for run in setting.records]
     return [line for line in lines if len(line.steps)]
 
@@ -372,5 +372,5 @@ def escape(text: str) -> str:
 
 
 def colour_of(number: int) -> str:
-    """The colour of the `number`-th of several lines."""
+    """Return the colour of line `number`, counted from 0."""
     return COLOURS[number % len(COLOURS)]

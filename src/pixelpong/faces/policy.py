@@ -97,7 +97,7 @@ class Policy:
         self._memory: Memory | None = None
 
     def act(self, observation: NDArray[np.uint8], rng: np.random.Generator | None = None) -> int:
-        """See the next frame and decide.
+        """Observe the next frame and choose an action.
 
         Args:
             observation: [210, 160, 3] uint8, a frame as from `pixelpong.make_env`; not changed.
@@ -119,11 +119,11 @@ class Policy:
         return self._memory.action
 
     def probabilities(self, observation: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """The probabilities of `actions`, [A], if this is the next frame; remembers nothing."""
+        """Return the probabilities of `actions`, [A], for the next frame; remember nothing."""
         return self._explain(observation).probabilities
 
     def value(self, observation: NDArray[np.uint8]) -> float | None:
-        """The expected outcome of the point, −1 … 1; None if the agent has no value function."""
+        """Return the expected outcome of the point, −1 … 1, or None without a value function."""
         return self._explain(observation).value
 
     def predict(
@@ -240,7 +240,7 @@ class Policy:
         return f"Policy({', '.join(facts)})"
 
     def _look(self, frame: NDArray[np.uint8], before: Memory | None, uniform: float) -> Memory:
-        """Decide on a frame; return the memory for the next step."""
+        """Choose an action for a frame; return the memory for the next step."""
         is_array = isinstance(frame, np.ndarray)
         if not is_array or frame.shape != (210, 160, 3) or frame.dtype != np.uint8:
             got = f"{frame.dtype} {list(frame.shape)}" if is_array else type(frame).__name__

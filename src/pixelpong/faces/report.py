@@ -39,7 +39,7 @@ class Result:
         return self.text
 
     def to_dict(self) -> Facts:
-        """The result as JSON."""
+        """Return the result as JSON."""
         return self.facts
 
 
@@ -49,7 +49,7 @@ def table(
     left: Container[int] = (0,),
     width: int = 80,
 ) -> list[str]:
-    """The lines of a table; columns in `left` are left-aligned.
+    """Format the lines of a table; columns in `left` are left-aligned.
 
     Columns beyond `width` are left out, and the last lines name them.
 
@@ -73,7 +73,7 @@ def table(
 
 
 def pairs(values: Mapping[str, object]) -> list[str]:
-    """One line for each value and its name; empty values are left out.
+    """Format named values, one per line; leave out empty values.
 
     >>> pairs({"won": "1 of 3", "median time": "12 s", "damaged": ""})
     ['won          1 of 3', 'median time  12 s']
@@ -214,7 +214,7 @@ def _describe_end(facts: Facts, outcome: Ended) -> str:
 
 
 def _local_options(config: Config) -> dict[str, Any]:
-    """The options for a resume to play where this run was played; none without Ray."""
+    """Return the options with which a resume plays where this run did; none without Ray."""
     if config.engine != "ray":
         return {}
     values = {name: getattr(config, name) for name in LOCAL_OPTIONS}
@@ -222,7 +222,7 @@ def _local_options(config: Config) -> dict[str, Any]:
 
 
 def resume_command(path: Path, config: Config) -> str:
-    """The command that continues a run where it was trained.
+    """Return the command that continues a run where it was trained.
 
     >>> resume_command(Path("my run"), Config(engine="ray", ray_address="auto"))
     "pixelpong resume 'my run' --engine ray --ray-address auto"
@@ -234,7 +234,7 @@ def resume_command(path: Path, config: Config) -> str:
 
 
 def resume_call(path: Path, config: Config) -> str:
-    """The same in Python.
+    """Return the Python call that continues a run where it was trained.
 
     >>> resume_call(Path("my run"), Config(engine="ray", ray_address="auto"))
     "pixelpong.resume('my run', engine='ray', ray_address='auto')"
@@ -247,7 +247,7 @@ def resume_call(path: Path, config: Config) -> str:
 
 
 def describe_runs(facts: Facts, width: int = 80) -> str:
-    """A table of runs, then of sweeps."""
+    """Return a table of runs, then one of sweeps."""
     listed = [*facts["runs"], *facts["sweeps"]]
     heads = ("run", "state", "return", "steps", "seed", "preset", "size", "age")
     lines = table(heads, [_make_row(it) for it in listed], left=(0, 1, 5), width=width)
@@ -267,7 +267,7 @@ def describe_runs(facts: Facts, width: int = 80) -> str:
 
 
 def _make_row(facts: Facts) -> tuple[str, ...]:
-    """A run or a sweep as a row of the table."""
+    """Make the row of the table for a run or a sweep."""
     if _is_estimate(facts):
         shown_return = f"~{signed(facts['estimated_return'])}"
     else:
@@ -290,7 +290,7 @@ def _is_estimate(facts: Facts) -> bool:
 
 
 def describe_facts(facts: Facts) -> str:
-    """The facts about one run."""
+    """Describe the facts about one run."""
     changed = {name: value for name, value in facts["changed"].items() if name != "seed"}
     sound = [str(update) for update in facts["checkpoints"] if update not in facts["damaged"]]
     values = {
@@ -343,7 +343,7 @@ def describe_sweep(facts: Facts) -> str:
 
 
 def _spread(summary: Facts | None, show: Callable[[float], str]) -> str:
-    """The median of several runs, with its 95 % interval."""
+    """Format the median of several runs with its 95 % interval."""
     if summary is None:
         return ""
     median = show(summary["median"])
@@ -354,7 +354,7 @@ def _spread(summary: Facts | None, show: Callable[[float], str]) -> str:
 
 
 def describe_tournament(facts: Facts) -> str:
-    """The ladder and the matrix of mean returns."""
+    """Describe the ladder and the matrix of mean returns."""
     players, rows = facts["players"], []
     for rank, player in enumerate(players, 1):
         low, high = player["ci95"]

@@ -294,7 +294,7 @@ def _require_budget(config: Config, origin: str) -> None:
     if all(getattr(config, name) is None for name in BUDGET):
         advice = f"give {list_words(BUDGET, 'or')}"
         raise ConfigError(
-            f"{origin}: Without a budget, training would not end; {advice}.", options=BUDGET
+            f"{origin}: without a budget, training would not end; {advice}.", options=BUDGET
         )
 
 

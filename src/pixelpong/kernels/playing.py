@@ -1,7 +1,7 @@
 """Playing in compiled code: observations, decisions and whole episodes.
 
-`play_plain` and `play_gated` play streams until an episode ends, outside Python and without its
-lock. Without a machine they return after each decision.
+`play_plain` and `play_gated` play streams until an episode ends, outside Python and without the
+GIL. Without a machine they return after each decision.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class GatedScratch(NamedTuple):
 
 @kernel_part
 def take_field(field, stream):  # type: ignore[no-untyped-def]
-    """Copy `field` [80, 2], in the form of `pack_field`, to a stream as its newest field."""
+    """Copy `field` [80, 2], as `pack_field` returns it, to a stream as its newest field."""
     game = stream.game
     game.newest, stream.is_new = 1 - game.newest, 0
     newest = stream.fields[game.newest]
@@ -259,7 +259,7 @@ def _decide_gated(network, record, stream, side, uniform, t):  # type: ignore[no
 
 @kernel_part
 def _has_room(record, max_inputs, t):  # type: ignore[no-untyped-def]
-    """Whether a record has room for step t, however many its inputs."""
+    """Whether a record has room for step t, however many inputs that step has."""
     return t < len(record.steps) and record.offsets[t] + max_inputs <= len(record.indices)
 
 

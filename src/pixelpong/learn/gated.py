@@ -34,7 +34,7 @@ _TYPICAL_INPUTS = 100
 def init_params(
     rng: np.random.Generator, num_inputs: int, hidden: int, dtype: str = "float32"
 ) -> Params:
-    """Draw parameters for pre-activations with a deviation of about 1 and outputs near 0."""
+    """Draw parameters: pre-activations have a deviation of about 1, and outputs are near 0."""
     W1 = rng.standard_normal((num_inputs, hidden, 2)) / np.sqrt(_TYPICAL_INPUTS)
     W2 = 0.01 * rng.standard_normal((NUM_OUTPUTS, hidden, 2))
     return {

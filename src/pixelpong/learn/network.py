@@ -30,7 +30,7 @@ def init_params(rng: np.random.Generator, hidden: int, dtype: str = "float32") -
 
 
 def sigmoid(z: NDArray[Any]) -> NDArray[Any]:
-    """1 / (1 + e⁻ᶻ), without overflow for any z.
+    """Compute 1 / (1 + e⁻ᶻ), without overflow for any z.
 
     >>> sigmoid(np.array([-1000.0, 0.0, 1000.0]))
     array([0. , 0.5, 1. ])

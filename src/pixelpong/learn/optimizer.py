@@ -75,6 +75,6 @@ class AdamScales(NamedTuple):
 
 
 def adam_scales(learning_rate: float, step: int) -> AdamScales:
-    """The factors in a step, numbered from 1."""
+    """Compute the factors for a step, numbered from 1."""
     decay_m, decay_v = ADAM_DECAYS
     return AdamScales(learning_rate / (1 - decay_m**step), 1 / (1 - decay_v**step))

@@ -73,7 +73,7 @@ class Learner:
         self._has_memory = np.zeros(len(self.params["W1"]), np.bool_)
 
     def items(self) -> list[Item]:
-        """The items to play for the next update."""
+        """Return the items to play for the next update."""
         raise NotImplementedError
 
     def apply(self, results: Iterable[Result]) -> UpdateStats:
@@ -109,7 +109,7 @@ class Learner:
         """Finish an update with this many steps, which are already counted."""
 
     def _refuse_non_finite(self, rows: NDArray[np.uint16], metrics: dict[str, Any]) -> None:
-        """Refuse an update with numbers that are not finite before it can be saved.
+        """Refuse an update that has numbers that are not finite, before it can be saved.
 
         Such a number makes the sum of the squares of all changed parameters infinite or NaN. In the
         first layer, only some rows have changed.
@@ -125,7 +125,7 @@ class Learner:
                 raise NumericsError(f"{what}; {advice}")
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """The state on which the future depends: arrays, and counters as JSON.
+        """Return everything that the next updates depend on: arrays, and counters as JSON.
 
         The arrays are the parameters under their names, the optimizer's means of the squared
         gradient as ``v.NAME``, and its means of the gradient, if it has any, as ``m.NAME``. The

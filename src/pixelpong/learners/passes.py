@@ -7,7 +7,7 @@ that gradient. The pieces depend on the minibatch, not on the threads, and their
 order, so the number of threads does not change a bit of the result.
 
 An input that is 0 in all steps of the minibatch has no gradient. Its row of the first layer, and
-Adam's memory of it, do not change.
+Adam's moments for it, do not change.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ class _MinibatchWork:
 
 
 def _adam_arrays(state: Params, name: str) -> AdamArrays:
-    """A parameter and Adam's memory for it, as matrices."""
+    """Return a parameter and its Adam moments, as matrices."""
     return AdamArrays(*(as_matrix(state[prefix + name]) for prefix in ("", "m.", "v.")))
 
 
@@ -218,7 +218,7 @@ def _slices(ends: NDArray[Any]) -> list[slice]:
 
 
 def _join_outputs(W2: NDArray[Any], b2: NDArray[Any]) -> NDArray[Any]:
-    """The output layer [4, H, 2] and [4] in the kernels' form: [4, 2H + 1]."""
+    """Join the output layer, [4, H, 2] and [4], into the kernels' form, [4, 2H + 1]."""
     return np.concatenate([as_matrix(W2.swapaxes(1, 2)), as_matrix(b2)], axis=1)
 
 

@@ -40,7 +40,7 @@ class PPOLearner(Learner):
         self._num_threads = min(workers or count_cores(), count_cores())
 
     def items(self) -> list[Item]:
-        """The next steps of all streams; item i has the streams i, i + `MAX_ITEMS`, and so on."""
+        """Return the next steps of all streams; item i has streams i, i + `MAX_ITEMS`, etc."""
         seed, update = self.config.seed, self.progress.update + 1
         opponents, rows = self._opponents(), as_bytes(self._streams)
         return [
@@ -53,7 +53,7 @@ class PPOLearner(Learner):
         ]  # fmt: skip
 
     def _opponents(self, option: str | None = None) -> list[str]:
-        """Each stream's opponent, the same in all its games, by default by the current option."""
+        """Return each stream's opponent in all its games; by default for the current option."""
         option = option or self.config.opponent
         even, odd = (SELF, BUILTIN) if option == HALF else (option, option)
         return [odd if index % 2 else even for index in range(len(self._streams))]
@@ -70,7 +70,7 @@ class PPOLearner(Learner):
         return self.progress.count(played, points, steps.size, entropy, int(is_up.sum()))
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """The parameters, Adam's memory, the streams and the counts."""
+        """Return the parameters, Adam's moments, the streams and the counts."""
         arrays, counters = super().get_state()
         arrays["streams"] = as_bytes(self._streams)
         return arrays, counters
@@ -107,7 +107,7 @@ class PPOLearner(Learner):
             self._reset_params()
 
     def share_left(self) -> float:
-        """The fraction of the learning rate still in effect; its square scales the entropy bonus.
+        """Return the fraction of the learning rate in effect; its square scales the entropy bonus.
 
         It falls with the share of points lost. The fewer points are lost, the less there is to
         learn from, while the noise of a step stays the same. Against opponents that also learn,
@@ -146,7 +146,7 @@ class PPOLearner(Learner):
         return means | {"learning_rate": learning_rate}, rows
 
     def _keep_streams(self, played: list[Result]) -> None:
-        """Store the streams after this update, with the opponent that they had."""
+        """Store the streams after this update, with the opponent that they played against."""
         self._streams = np.zeros_like(self._streams)
         for index, result in enumerate(played):
             assert result.streams is not None

@@ -95,7 +95,7 @@ class Progress:
         return expected_return(self.points_won_1000)
 
     def line(self) -> dict[str, Any]:
-        """The part of a metrics line about the whole run so far."""
+        """Return the part of a metrics line that covers the whole run so far."""
         names = (
             "update", "steps", "frames", "episodes", "mean_return_100", "running_mean",
             "estimated_return", "points_won_1000",
@@ -108,7 +108,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def expected_return(share: float) -> float:
-    """Mean return of a game to 21 in which every point is won with probability `share`.
+    """Compute the mean return of a game to 21 if every point is won with probability `share`.
 
     The loser's points are negative binomial: k with probability C(20 + k, k) p²¹ (1 − p)ᵏ.
 

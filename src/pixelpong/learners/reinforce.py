@@ -21,7 +21,7 @@ class ReinforceLearner(Learner):
     moments = ("v.",)
 
     def items(self) -> list[Item]:
-        """The episodes of the next batch."""
+        """Return the episodes of the next batch."""
         update = self.progress.update + 1
         seed, size = self.config.seed, self.config.batch_size
         games = games_per_item(size)

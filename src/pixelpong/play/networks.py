@@ -99,7 +99,8 @@ class Network:
         hidden = (*shapes.get("W1", ()), 0, 0)[1]
         if shapes != cls.shapes(hidden) or types not in ({np.dtype("f4")}, {np.dtype("f8")}):
             got = f"{shapes} of {', '.join(sorted(map(str, types)))}"
-            raise ValueError(f"its parameters do not fit this algorithm: {got}")
+            wanted = f"{cls.shapes(hidden)} of float32 or float64"
+            raise ValueError(f"its parameters do not fit this algorithm: {got}, not {wanted}")
         for name, w in params.items():
             if not np.isfinite(w).all():
                 raise ValueError(f"{name} has numbers that are not finite")
@@ -109,7 +110,7 @@ class Network:
         return ()
 
     def _make_arrays(self, params: Params) -> tuple[NDArray[Any], ...]:
-        """The parameters in the kernels' form."""
+        """Return the parameters in the kernels' form."""
         raise NotImplementedError
 
     def use(self, params: Params) -> None:
@@ -157,7 +158,7 @@ class Network:
         return int(kernel(console, networks, records, streams, uniforms, first, t, learner))
 
     def played(self, count: int) -> Played:
-        """A copy of the first `count` steps of the record."""
+        """Copy the first `count` steps of the record."""
         steps, hidden = self.steps[:count].copy(), self.hidden[:count].copy()
         offsets = self.offsets[: count + 1].copy()
         return Played(steps, self.indices[: offsets[-1]].copy(), offsets, hidden)
@@ -169,7 +170,7 @@ class Network:
         self.stream[:] = np.zeros(1, STREAM)
 
     def act(self, screen: NDArray[np.uint8], uniform: float = GREEDY) -> int:
-        """See the next screen and choose an action, with a number in [0, 1) or with `GREEDY`."""
+        """Observe the next screen and choose an action, using a number in [0, 1) or `GREEDY`."""
         self._uniforms[:] = uniform
         self.stream["is_new"] = 1
         self._field[:] = pack_field(screen)
@@ -177,21 +178,21 @@ class Network:
         return ACTIONS[self.stream["last_actions"][0, 0]]
 
     def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
-        """See the next screen of a replay, whose `action` is known; it is None after the end."""
+        """Observe the next screen of a replay, given the action taken there, or None at the end."""
         self.act(screen)
         if action is not None:
             self.stream["last_actions"] = ACTIONS.index(action)
 
     def inputs(self) -> NDArray[np.intp]:
-        """The rows of the first layer that the last `act` summed, [K]."""
+        """Return the rows of the first layer that the last `act` summed, [K]."""
         return self.indices[: self.offsets[1]].astype(np.intp) % len(self.params["W1"])
 
     def answer(self) -> tuple[NDArray[np.float64], float | None]:
-        """The probabilities and the value of the last `act`, as in an `Explanation`."""
+        """Return the probabilities and the value of the last `act`, as in an `Explanation`."""
         raise NotImplementedError
 
     def explain(self) -> Explanation:
-        """What the network saw at the last `act`, and what each pixel added to its decision."""
+        """Explain the last `act`: what the network saw, and what each pixel contributed."""
         raise NotImplementedError
 
 
@@ -204,19 +205,19 @@ class PlainNetwork(Network):
 
     @staticmethod
     def shapes(hidden: int) -> Shapes:
-        """The shapes of the parameters."""
+        """Return the shapes of the parameters."""
         return {"W1": (NUM_PIXELS, hidden), "W2": (hidden,)}
 
     def _make_arrays(self, params: Params) -> playing.PlainParams:
         return playing.PlainParams(params["W1"], params["W2"])
 
     def answer(self) -> tuple[NDArray[np.float64], float | None]:
-        """The probabilities of the last `act`; this network has no value."""
+        """Return the probabilities of the last `act`; this network has no value."""
         p = float(self.steps["up_probability"][0])
         return np.array([p, 1 - p]), None
 
     def explain(self) -> Explanation:
-        """What the network saw at the last `act`, and what each pixel added to its decision."""
+        """Explain the last `act`: what the network saw, and what each pixel contributed."""
         pixels, is_gone = self.inputs(), self.indices[: self.offsets[1]] >= NUM_PIXELS
         field, saliency = np.zeros(NUM_PIXELS, np.uint8), np.zeros(NUM_PIXELS)
         field[pixels] = np.where(is_gone, VANISHED, APPEARED)
@@ -239,7 +240,7 @@ class GatedNetwork(Network):
 
     @staticmethod
     def shapes(hidden: int) -> Shapes:
-        """The shapes of the parameters."""
+        """Return the shapes of the parameters."""
         inputs, outputs = features.NUM_INPUTS, gated.NUM_OUTPUTS
         return {"W1": (inputs, hidden, 2), "W2": (outputs, hidden, 2), "b2": (outputs,)}
 
@@ -266,11 +267,11 @@ class GatedNetwork(Network):
         )
 
     def answer(self) -> tuple[NDArray[np.float64], float | None]:
-        """The probabilities and the value of the last `act`."""
+        """Return the probabilities and the value of the last `act`."""
         return self._scratch.layers.probabilities.copy(), float(self.steps["value"][0])
 
     def explain(self) -> Explanation:
-        """What the network saw at the last `act`, and what each pixel added to its decision."""
+        """Explain the last `act`: what the network saw, and what each pixel contributed."""
         inputs, up, down = self.inputs(), ACTIONS.index(UP), ACTIONS.index(DOWN)
         W2, b2 = (self.params[name].astype(np.float64) for name in ("W2", "b2"))
         rows, (u, v) = self.params["W1"][inputs].astype(np.float64), (W2[up] - W2[down]).T
@@ -292,7 +293,7 @@ NETS: dict[str, type[Network]] = {"reinforce": PlainNetwork, "ppo": GatedNetwork
 
 
 def _grown(buffer: NDArray[Any], used: int, needed: int) -> NDArray[Any]:
-    """A copy of the used part, with room for twice what is needed."""
+    """Copy the used part of a buffer, with room for twice what is needed."""
     copy = np.zeros((2 * needed, *buffer.shape[1:]), buffer.dtype)
     copy[:used] = buffer[:used]
     return copy

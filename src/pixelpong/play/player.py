@@ -1,7 +1,7 @@
 """Playing items: whole games or the next steps of streams.
 
 Every step takes one row of uniform numbers from the item's own generator. The first chooses the
-action, the second the number of frames; each of the others decides at one frame whether the held
+action, the second the number of frames; each of the others decides at one frame whether the last
 action sticks. So the result is a pure function of the item and the parameters, whichever worker
 plays it.
 
@@ -102,7 +102,7 @@ class Player:
         return streams, episodes, t
 
     def _seat(self, item: Item, params: Params) -> list[Network]:
-        """The networks that play, right side first; the first of `_networks` is learning."""
+        """Choose the networks that play, right side first; the first of `_networks` is learning."""
         used = [params]
         if item.opponent != BUILTIN:
             other = params if item.opponent == SELF else self._opponent
@@ -117,7 +117,7 @@ class Player:
         return sides[::-1] if is_left else sides
 
     def _console(self, item: Item) -> Console:
-        """The console for an item, with the protocol's rules."""
+        """Choose the console for an item, with the protocol's rules."""
         num_sides, is_stream = 1 if item.opponent == BUILTIN else 2, item.steps is not None
         if (num_sides, is_stream) not in self._consoles:
             rules = rules_of(self._protocol, num_sides)
@@ -161,7 +161,7 @@ def _play_on(
 
 
 def _end(stream: np.void, opponent: str) -> Episode:
-    """The episode that has just ended."""
+    """Return the episode that has just ended."""
     tally, game = stream["tally"], stream["game"]
     count = tally["points"]
     return Episode(

@@ -42,7 +42,7 @@ LARGE_BATCH = 300
 
 
 def games_per_item(batch_size: int) -> int:
-    """The number of episodes per item, which depends on the batch but not on the workers."""
+    """Return the number of episodes per item, which depends on the batch but not on the workers."""
     return GROUP_SIZE if batch_size >= LARGE_BATCH else 1
 
 

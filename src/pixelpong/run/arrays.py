@@ -30,7 +30,7 @@ TABLE_LIMIT = 1 << 20  # size limit in bytes of the table of names and shapes
 
 
 def fingerprint(arrays: Arrays) -> str:
-    """The SHA-256 of names, types, shapes and bytes, in alphabetical order of the names."""
+    """Compute the SHA-256 of names, types, shapes and bytes, in alphabetical order of names."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
@@ -99,7 +99,7 @@ def _open_with_card(path: Path) -> Iterator[tuple[FileIO, bytes]]:
             file = stack.enter_context(open_to_read(path))
             card = _read_card(file)
         except (ValueError, OSError, KeyError, OverflowError) as error:
-            raise ValueError(f"it has no metadata ({_shorten(error)})") from error
+            raise ValueError(f"its metadata cannot be read ({_shorten(error)})") from error
         yield file, card
 
 
@@ -117,7 +117,7 @@ def _read_card(file: FileIO) -> bytes:
     table = decode(file.read(size) or b"", dict[str, Any])
     begin, end = convert(table["card"], _Entry).data_offsets
     if not 0 <= end - begin <= CARD_LIMIT:
-        raise ValueError(f"it has {end - begin} bytes")
+        raise ValueError(f"its size would be {end - begin} bytes")
     file.seek(8 + size + begin)
     return file.read(end - begin) or b""
 

@@ -64,7 +64,7 @@ class CheckpointStore(NumberedFiles):
             arrays, card = read_arrays(path, self.limit)
             facts = convert(card, _Card)
             if facts.update != update:
-                raise ValueError(f"it belongs to update {facts.update}")
+                raise ValueError(f"it belongs to update {facts.update}, not {update}")
             if self.history is not None and not self.history.has(update, facts.run):
                 raise ValueError("it belongs to another run, with another seed or other options")
             return Checkpoint(arrays, card)
@@ -111,16 +111,16 @@ class CheckpointStore(NumberedFiles):
             warn(f"{error}; old checkpoints stay until the next save")
 
     def find_best(self) -> int | None:
-        """The update with the highest score, or the newest of several; the file may be damaged."""
+        """Find the update with the highest score, the newest on a tie; its file is not checked."""
         return max(self.updates(), key=self._rank, default=None)
 
     def find_best_evaluated(self) -> int | None:
-        """The update with the highest score from an evaluation; None if none was evaluated."""
+        """Find the update with the highest score from an evaluation; None if none was evaluated."""
         is_evaluated, _, update = max(map(self._rank, self.updates()), default=(False, 0.0, 0))
         return update if is_evaluated else None
 
     def _rank(self, update: int) -> tuple[bool, float, int]:
-        """A sort key: evaluations above means of training episodes, then score, then update."""
+        """Make a sort key: evaluations rank above training means, then score, then update."""
         try:
             card = decode(read_card(self.path(update)), _Card)
         except ValueError:

@@ -76,17 +76,17 @@ class RunDirectory:
 
     @property
     def has_begun(self) -> bool:
-        """Whether training has written anything here, so that it must not start over."""
+        """Whether training has written anything here; if so, it must not start over."""
         paths = [file.path for file in self.line_files]
         has_lines = any(path.exists() and path.stat().st_size > 0 for path in paths)
         return has_lines or bool(self.list_agents())
 
     def list_agents(self) -> list[int]:
-        """The updates, ascending, whose agent is saved in a checkpoint or a small file."""
+        """List the updates, ascending, whose agent is saved in a checkpoint or a small file."""
         return sorted({*self.checkpoints.updates(), *self.agents.updates()})
 
     def with_config(self, config: Config) -> RunDirectory:
-        """A copy of this run with `config`; only `write_config` writes it to disk.
+        """Return a copy of this run with `config`; only `write_config` writes it to disk.
 
         The network and the seed of a run cannot change once it has started.
         """
@@ -160,7 +160,7 @@ class RunDirectory:
             folder.require_own()
 
     def cut_back(self, update: int) -> int:
-        """Remove everything after `update` and create missing files; return the updates lost."""
+        """Remove all after `update` and create missing files; return the number of updates lost."""
         self.checkpoints.make_folder()
         with contextlib.suppress(RunError):  # training warns and continues without agents
             self.agents.make_folder()
@@ -188,7 +188,7 @@ class RunDirectory:
             raise
 
     def read_failure(self) -> str:
-        """The error that ended the last training; "" if there was none."""
+        """Read the error that ended the last training; "" if there was none."""
         with contextlib.suppress(OSError, ValueError, KeyError):
             content = read_file(self.path / FAILURE_FILE, FAILURE_LIMIT)
             return decode(content, dict[str, str])["error"]
@@ -210,7 +210,7 @@ class RunDirectory:
 
 
 def restore(path: Path, config: Config) -> None:
-    """Make a run again if its folder is lost; if only its configuration is lost, write that."""
+    """Recreate a run if its folder is lost; write only its configuration if only that is lost."""
     if path.is_symlink():
         raise RunError(f"{path} is a link, but not to a run; remove it")
     if path.is_dir():
@@ -228,7 +228,7 @@ def fill_run(folder: Path, config: Config) -> None:
 
 
 def _describe(config: Config) -> dict[str, Any]:
-    """The content of ``config.json`` of a new run."""
+    """Return the content of ``config.json`` of a new run."""
     bound = {name: getattr(config, name) for name, it in OPTIONS.items() if not it.is_free}
     return {
         "format": FORMAT,
@@ -260,9 +260,9 @@ class _About:
 
 
 def _read_config(path: Path) -> tuple[dict[str, Any], _About, Config]:
-    """The content of ``config.json``, checked against its hash, whole and in parts."""
+    """Read ``config.json`` and check it against its hash; return it whole and in parts."""
     file = path / CONFIG_FILE
-    with refusing(f"cannot read the configuration {file}", RunError, "is it a run?"):
+    with refusing(f"cannot read the configuration {file}", RunError, "check that it is a run"):
         content = decode(read_file(file, CONFIG_LIMIT), dict[str, Any])
         if content.get("format") != FORMAT:
             raise ValueError(f"another version wrote it (format {str(content.get('format'))[:20]})")
@@ -292,7 +292,7 @@ def _hash_of(content: dict[str, Any]) -> str:
 
 
 def _largest_file(config: Config) -> int:
-    """A size in bytes that no checkpoint of this configuration exceeds.
+    """Return a size in bytes that no checkpoint of this configuration exceeds.
 
     Each of at most 2**16 inputs has two numbers of 8 bytes per hidden unit, and the optimizer has
     two more for each; everything else takes less than 2**26 bytes.

@@ -69,12 +69,12 @@ def require_no_link(path: Path) -> None:
 
 
 def gone(path: Path) -> RunError:
-    """The error about a file or folder that has disappeared during training."""
+    """Return the error for a file or folder that has disappeared during training."""
     return RunError(f"{path} no longer exists; if the run was deleted, train a new one")
 
 
 def _checked(descriptor: int, mode: str) -> FileIO:
-    """The file of a descriptor; if it is not a regular file, close the descriptor."""
+    """Open the file of a descriptor; close it and raise an error if it is not a regular file."""
     try:
         _require_regular(os.fstat(descriptor))
         return FileIO(descriptor, mode)
@@ -93,13 +93,13 @@ def _require_regular(status: os.stat_result) -> None:
 def require_writable(path: Path) -> None:
     """Refuse a path that cannot be written to before the work starts."""
     if path.is_dir():
-        raise RunError(f"cannot write {path}: it is a folder")
+        raise RunError(f"cannot write {path}: it is a folder; choose another name")
     if not path.parent.is_dir():
-        raise RunError(f"cannot write {path}: the folder {path.parent} does not exist")
+        raise RunError(f"cannot write {path}: the folder {path.parent} does not exist; create it")
 
 
 def write_whole(path: Path, content: bytes, *, make_folder: bool = False) -> None:
-    """Write or replace a file completely or not at all; a link with this path is replaced."""
+    """Write or replace a file completely or not at all; a link at this path is replaced."""
     temporary = path.with_name(f".{path.name}-{os.getpid()}")
     advice = "check the free space and the permissions, or choose another path"
     with refusing(f"cannot write {path}", RunError, advice):

@@ -67,7 +67,7 @@ def require_new(path: Path, command: str = "resume") -> None:
 
 
 def _next_free(name: str) -> Path:
-    """The path ``runs/NAME-NNN`` with the next number."""
+    """Return the path ``runs/NAME-NNN`` with the next number."""
     stems = (folder.name.removeprefix(f"{name}-") for folder in RUNS_FOLDER.glob(f"{name}-*"))
     last = max((int(stem) for stem in stems if re.fullmatch(r"\d{3,9}", stem)), default=0)
     return RUNS_FOLDER / f"{name}-{last + 1:03d}"

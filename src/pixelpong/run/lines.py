@@ -94,7 +94,7 @@ class Evaluation:
         return f"; passed the test with {signed(self.test_return, 2)} over {self.test_games}"
 
     def __str__(self) -> str:
-        """The mean, the interval and the number of games, after a line about a known agent."""
+        """Return the mean, its interval and the number of games, below a line about the agent."""
         line = f"mean return {self.mean_in_words} of {self.mean_steps:,.0f} steps"
         line += self.test_in_words
         about = self.about
@@ -109,27 +109,27 @@ class Evaluation:
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        """The same text, with a pointer to the returns."""
+        """Return the text of `str`, with a pointer to the returns."""
         return f"<Evaluation: {self}; .returns>"
 
     def _repr_html_(self) -> str:
-        """The text and a histogram of the returns for a notebook."""
+        """Return the text and a histogram of the returns for a notebook."""
         counts = sorted(Counter(round(value) for value in self.returns).items())
         bars = (f"{signed(value, 0):>3} {'█' * count} {count}" for value, count in counts)
         return "\n".join([f"<p>{self}</p><pre>", *bars, "</pre>"])
 
     def to_line(self) -> dict[str, Any]:
-        """The evaluation as a line of a run, which always has the interval."""
+        """Return the evaluation as a line of a run, which always has the interval."""
         facts = asdict(self)
         about = facts.pop("about")
         return facts | about
 
     def to_dict(self) -> dict[str, Any]:
-        """The evaluation as JSON."""
+        """Return the evaluation as JSON."""
         return self.to_line() | {"ci95": self.interval}
 
     def in_short(self) -> dict[str, Any]:
-        """The evaluation as JSON, without the individual returns."""
+        """Return the evaluation as JSON, without the individual returns."""
         names = "update", "protocol", "mean_return", "std", "target", "is_won", "total_seconds"
         facts = {name: getattr(self, name) for name in names}
         return facts | {"ci95": self.interval, "games": len(self.returns)}
@@ -161,12 +161,12 @@ class LineFile:
             os.fsync(file.fileno())
 
     def read(self, line_type: Any = dict[str, Any]) -> Iterator[Any]:
-        """The lines that are a `line_type`; damaged and incomplete lines are skipped too."""
+        """Yield the lines that parse as `line_type`; skip all others, such as damaged ones."""
         lines = (read_line(line.raw, line_type) for line in self._scan())
         return (line for line in lines if line is not None)
 
     def last(self, line_type: Any = Line) -> Any:
-        """The last line that is a `line_type`; None if there is none."""
+        """Return the last line that parses as `line_type`, or None if there is none."""
         newest = deque(self.read(line_type), 1)
         return newest[0] if newest else None
 
@@ -198,7 +198,7 @@ class LineFile:
 
 
 def read_line(raw: bytes, line_type: Any) -> Any:
-    """The content of a line as a `line_type`, which may be a dict; None if it is not one."""
+    """Parse a line as `line_type`, which may be a dict; return None if it does not fit."""
     with contextlib.suppress(ValueError):
         line = decode(raw, line_type)
         if isinstance(line, dict):
@@ -262,7 +262,7 @@ class Tail:
         return file.read(len(self._last)) == self._last
 
     def _read(self, file: FileIO, size: int) -> Iterator[RawLine]:
-        """The whole lines from the end of the last reading up to `size`."""
+        """Yield the whole lines from the end of the last reading up to `size`."""
         if size > FILE_LIMIT:
             raise ValueError(f"it has more than {FILE_LIMIT:,} bytes")
         file.seek(self._end)
@@ -287,5 +287,5 @@ class FileIdentity(NamedTuple):
 
 
 def identity_of(file: os.stat_result) -> FileIdentity:
-    """The identity of a file."""
+    """Return the identity of a file."""
     return FileIdentity(file.st_ino, file.st_size, file.st_mtime_ns)

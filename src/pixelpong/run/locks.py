@@ -32,7 +32,7 @@ class Lock:
         """Raise a `RunError` if the folder was removed or replaced, or in a forked process."""
         if os.getpid() != self._pid:
             raise RunError(
-                f"Process {self._pid} is training in {self._folder}; this fork of it cannot."
+                f"Process {self._pid} is training in {self._folder}; a fork of it cannot."
             )
         if not _is_at(self._file, self._folder / LOCK_FILE):
             raise gone(self._folder)

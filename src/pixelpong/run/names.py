@@ -42,7 +42,7 @@ def find_run(name: str | Path, others: Iterable[str] = ()) -> Path:
     if not isinstance(name, str | Path):
         raise RunError(on_one_line(f"{name!r} is not a run. Give its name or its path."))
     if name == "":  # Path("") is the current folder
-        raise RunError("The name of the run is empty.")
+        raise RunError("The name of the run is empty. Give its name or its path.")
     if name == LATEST:
         return _find_latest()
     path = Path(name)
@@ -76,7 +76,7 @@ def _list_names(folder: Path, names: Sequence[str]) -> str:
 
 
 def list_runs(folder: Path) -> list[Path]:
-    """The runs in a folder, most recently changed first; none if the folder is missing."""
+    """List the runs in a folder, most recently changed first; none if the folder is missing."""
     try:
         paths = [Path(entry.path) for entry in os.scandir(folder)]
     except OSError:
@@ -85,7 +85,7 @@ def list_runs(folder: Path) -> list[Path]:
 
 
 def last_change(path: Path) -> float:
-    """The time of the run's last change, in seconds since 1970; 0 if it is missing."""
+    """Return the time of the run's last change, in seconds since 1970; 0 if it is missing."""
     times = [0.0]
     for name in ("metrics.jsonl", "config.json"):
         with contextlib.suppress(OSError):

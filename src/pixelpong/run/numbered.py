@@ -23,7 +23,7 @@ _ENDING = ".safetensors"
 
 
 def make_mark(facts: Mapping[str, Any], before: str = "") -> str:
-    """Make the mark of a run with these options, or of these changes after the mark `before`."""
+    """Hash a run's options, or extend the mark `before` by later changes."""
     return hashlib.sha256(before.encode() + encode(facts)).hexdigest()
 
 
@@ -78,13 +78,13 @@ class NumberedFiles:
         self.folder, self.history, self.limit = folder, history, limit
 
     def updates(self) -> list[int]:
-        """The updates that have a file, ascending, without checking the content."""
+        """List the updates that have a file, ascending, without checking the content."""
         with refusing(f"cannot read {self.folder}", RunError, "check the disk"):
             stems = [path.stem for path in self.folder.glob(f"*{_ENDING}")]
         return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdecimal())
 
     def path(self, update: int) -> Path:
-        """The file of an update."""
+        """Return the path of an update's file."""
         return self.folder / f"{update:06d}{_ENDING}"
 
     def make_folder(self) -> None:
@@ -121,7 +121,7 @@ class NumberedFiles:
         self.remove(later)
 
     def is_foreign(self, update: int) -> bool:
-        """Whether the file of an update belongs to another run; a damaged file does not."""
+        """Whether the file of an update belongs to another run; False for a damaged file."""
         if self.history is None:
             return False
         try:

@@ -100,7 +100,7 @@ class Record:
 
     @staticmethod
     def read(path: Path) -> Record:
-        """The current record of a run, from the cache of this process."""
+        """Return the current record of a run, from the cache of this process."""
         return _cache.read(path)
 
     @property
@@ -131,7 +131,7 @@ class Record:
     # ---- metrics
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """All metrics of all updates, as arrays [N] by name.
+        """Return all metrics of all updates, as arrays [N] by name.
 
         A column is int64 if every row has a whole number; otherwise it is float64, with NaN for
         missing values.
@@ -139,19 +139,19 @@ class Record:
         return {name: self.rows.column(name) for name in self.rows.names()}
 
     def curve(self, name: str = "estimated_return") -> tuple[NDArray[Any], NDArray[Any]]:
-        """The steps and a metric, [N] each, of the updates that have both."""
+        """Return the steps and the metric's values, [N] each, for the updates that have both."""
         steps, values = self.rows.column("steps"), self.rows.column(name)
         has_both = np.isfinite(steps) & np.isfinite(values)
         return steps[has_both], values[has_both]
 
     def steps_at(self, updates: Iterable[int]) -> NDArray[np.float64]:
-        """The steps at the end of each of these updates; NaN for an unknown update."""
+        """Return the steps at the end of each of these updates; NaN for an unknown update."""
         steps = map(float, self.rows.column("steps"))
         known = dict(zip(map(int, self.rows.column("update")), steps, strict=True))
         return np.array([known.get(update, math.nan) for update in updates], np.float64)
 
     def returns(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The steps at the end of each episode's update, and the episode's return, [N] each."""
+        """Return the steps at the end of each episode's update, and the returns, [N] each."""
         lines = [] if self.run is None else list(self.run.episodes.read(Line))
         steps = self.steps_at(line.update for line in lines)
         values = np.array([line.episode_return for line in lines], np.float64)
@@ -250,7 +250,7 @@ class Record:
         return total
 
     def to_dict(self) -> dict[str, Any]:
-        """The run in a list of runs, as JSON."""
+        """Return the run as JSON, as in a list of runs."""
         config, greedy = self.config, self.greedy
         return {
             "run": str(self.path),
@@ -265,12 +265,12 @@ class Record:
 
 
 def records(folder: Path) -> list[Record]:
-    """The runs in a folder, most recently changed first; none if the folder is missing."""
+    """Read the runs in a folder, most recently changed first; none if the folder is missing."""
     return [Record.read(path) for path in list_runs(folder)]
 
 
 def list_sweeps(folder: Path) -> list[Path]:
-    """The sweeps in a folder; none if the folder is missing."""
+    """List the sweeps in a folder; none if the folder is missing."""
     with contextlib.suppress(OSError):
         return sorted(filter(is_sweep, folder.iterdir()))
     return []
@@ -284,7 +284,7 @@ def is_sweep(path: Path) -> bool:
 
 
 def identify(path: Path) -> FileIdentity | None:
-    """The identity of a file; None if there is no file."""
+    """Return the identity of a file, or None if there is no file."""
     try:
         return identity_of(path.stat())
     except OSError:
@@ -319,7 +319,7 @@ class RecordCache:
         return len(self._entries)
 
     def read(self, path: Path) -> Record:
-        """The current record of a run."""
+        """Return the current record of a run."""
         with self._lock:
             entry = self._entries.pop(path, None) or _Entry(RunReader(path))
             self._entries[path] = entry

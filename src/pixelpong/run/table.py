@@ -61,15 +61,15 @@ class Table:
         self._length += len(rows)
 
     def rows(self) -> Rows:
-        """All rows that the table has now."""
+        """Return all rows that the table has now."""
         return Rows(self, range(self._length))
 
     def names(self) -> list[str]:
-        """The names of the metrics, in order of appearance."""
+        """Return the names of the metrics, in order of appearance."""
         return list(self._columns)
 
     def column(self, name: str, rows: range) -> NDArray[Any]:
-        """The values of a metric in some rows: int64 if all are whole, otherwise float64."""
+        """Return a metric's values in some rows: int64 if all are whole, otherwise float64."""
         column = self._columns.get(name)
         if column is None:
             return np.full(len(rows), math.nan)
@@ -99,15 +99,15 @@ class Rows(Sequence[dict[str, Any]]):
         return {name: value for name, (value,) in columns.items()}
 
     def names(self) -> list[str]:
-        """The names of the metrics, in order of appearance."""
+        """Return the names of the metrics, in order of appearance."""
         return self._table.names()
 
     def column(self, name: str) -> NDArray[Any]:
-        """The values of a metric: int64 if all are whole numbers, otherwise float64 with NaN."""
+        """Return a metric's values: int64 if all are whole numbers, otherwise float64 with NaN."""
         return self._table.column(name, self._indices)
 
     def to_lists(self) -> dict[str, list[float | None]]:
-        """All columns, with None for missing values."""
+        """Return all columns, with None for missing values."""
         columns = {name: self.column(name).tolist() for name in self.names()}
         return {
             name: [None if math.isnan(value) else value for value in values]

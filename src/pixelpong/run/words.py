@@ -31,7 +31,7 @@ def duration(seconds: float) -> str:
 
 
 def describe_times(training: float | None = None, total: float | None = None) -> str:
-    """The times of a run with their names; the training time leaves out evaluations.
+    """Format a run's times with their names; the training time leaves out evaluations.
 
     >>> describe_times(119.0, 7322.0), describe_times(total=51.0)
     ('1:59 of training, 2:02:02 in total', '0:51 in total')

@@ -78,7 +78,7 @@ def make_grid(content: Mapping[str, Any], given: Mapping[str, Any], origin: str)
 
 
 def varied(configs: Iterable[Config]) -> list[str]:
-    """The options that differ among `configs`, except the seed and the engine's options."""
+    """List the options that differ among `configs`, except the seed and the engine's options."""
     different: set[str] = set()
     for one, other in itertools.pairwise(configs):
         different.update(differences(one, other, with_free=True))
@@ -95,7 +95,7 @@ def label_of(config: Config, names: Sequence[str]) -> str:
 
 
 def name_runs(configs: Sequence[Config]) -> list[str]:
-    """Unique folder names for runs, from the options that differ and the seed."""
+    """Make unique folder names for runs from the options that differ and the seed."""
     names = varied(configs)
     taken: dict[str, str] = {}
     for number, config in enumerate(configs):

@@ -63,7 +63,7 @@ def run_jobs(
 
 
 def _has_ended(trainer: Any, job: Any) -> bool:
-    """Whether a job is over, which it also is if the cluster is lost."""
+    """Whether a job has ended, or the cluster is lost."""
     try:
         return trainer.find_error(job) is not None
     except PixelpongError:
@@ -104,7 +104,7 @@ class LocalTrainer:
         self._options = f"--quiet --engine threads --workers {threads}".split()
 
     def capacity(self) -> int:
-        """The number of runs at a time, which is one."""
+        """Return 1, because runs are trained one after the other."""
         return 1
 
     def start(self, run: Path) -> subprocess.Popen[bytes]:
@@ -114,7 +114,7 @@ class LocalTrainer:
         return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=self._messages)
 
     def find_error(self, process: subprocess.Popen[bytes]) -> str | None:
-        """The error that ended training; "" if there was none, None while it runs."""
+        """Return the error that ended training, "" if there was none, or None while it runs."""
         code = process.poll()
         if code is None:
             return None

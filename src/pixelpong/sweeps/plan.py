@@ -46,7 +46,7 @@ def write_plan(folder: Path, configs: Mapping[str, Config]) -> None:
 
 
 def read_plan(sweep: Path) -> dict[str, Config]:
-    """The configuration of every run by name; {} if an earlier version made the sweep."""
+    """Read the configuration of every run by name; {} if an earlier version made the sweep."""
     file = sweep / PLAN_FILE
     advice = "restore it, or remove it to continue with the runs that are there"
     with refusing(f"cannot read the plan {file}", RunError, advice):
@@ -61,7 +61,7 @@ def read_plan(sweep: Path) -> dict[str, Config]:
         if plan.sha256 != _hash_of(facts):
             raise ValueError("it is damaged: its SHA-256 is wrong")
         if odd := [name for name in plan.runs if not _NAME.fullmatch(name)]:
-            raise ValueError(f"no run can be called {odd[0][:40]!r}")
+            raise ValueError(f"a run cannot be called {odd[0][:40]!r}")
         return {
             name: Config().updated(plan.shared | changes, str(file))
             for name, changes in plan.runs.items()

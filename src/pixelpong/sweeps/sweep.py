@@ -1,4 +1,4 @@
-"""A sweep, which is a folder of runs, and its results, which are the same wherever they appear.
+"""A sweep is a folder of runs; its results are the same wherever they appear.
 
     DIR/
       sweep.json    the plan: the options of every run
@@ -65,17 +65,17 @@ def _fill(folder: Path, plan: Mapping[str, Config]) -> None:
 
 
 def restore_lost(path: Path) -> None:
-    """Make the runs of a sweep again that are in its plan but lost, and name them in warnings."""
+    """Recreate the lost runs of a sweep from its plan, and warn about each of them."""
     for name, config in read_plan(path).items():
         if not is_run(path / name):
             restore(path / name, config)
-            warn(f"{path / name} was lost; it is made again from {path / PLAN_FILE}")
+            warn(f"{path / name} was lost; recreating it from {path / PLAN_FILE}")
 
 
 def find_sweep(word: str | Path) -> Path:
-    """The folder of the sweep that `word` names: a path, or a name in ``runs``."""
+    """Find the folder of the sweep that `word` names: a path, or a name in ``runs``."""
     if word == "":  # Path("") is the current folder
-        raise RunError("The name of the sweep is empty.")
+        raise RunError("The name of the sweep is empty. Give its name or its path.")
     candidates = Path(word), RUNS_FOLDER / word
     for path in candidates:
         if is_sweep(path):
@@ -88,9 +88,9 @@ def find_sweep(word: str | Path) -> Path:
 
 
 def read_sweep(path: Path) -> list[Record]:
-    """The current records of a sweep's runs, sorted so that seed-2 precedes seed-10.
+    """Read the records of a sweep's runs, sorted so that seed-2 precedes seed-10.
 
-    A run that is in the plan but lost is among them, as a damaged one.
+    A run that is in the plan but lost appears among them as damaged.
     """
     if not is_sweep(path):
         what = f"it has no {PLAN_FILE} or {SWEEP_FILE}"
@@ -103,12 +103,12 @@ def read_sweep(path: Path) -> list[Record]:
 
 
 def find_left(path: Path) -> list[Path]:
-    """The runs of a sweep that are not done, for `pixelpong.sweeps.jobs.run_jobs`."""
+    """Find the runs of a sweep that are not done, for `pixelpong.sweeps.jobs.run_jobs`."""
     return [record.path for record in read_sweep(path) if not record.is_done]
 
 
 def sum_up(path: Path) -> dict[str, Any]:
-    """The results of a sweep so far, as JSON; also writes its table to `SWEEP_FILE`."""
+    """Sum up a sweep's results so far, as JSON; also write its table to `SWEEP_FILE`."""
     runs, text = read_sweep(path), io.StringIO()
     rows = make_rows(runs)
     table = csv.DictWriter(text, rows[0], lineterminator="\n")
@@ -132,7 +132,7 @@ class Setting:
         return [record for record in self.records if record.is_won]
 
     def summarize(self) -> dict[str, Any]:
-        """The numbers of this setting, as JSON.
+        """Sum up this setting, as JSON.
 
         ``steps`` and ``seconds`` to the win (for runs that won) and ``final_return`` (for runs that
         are done) are ``{"median": …, "ci95": [low, high]}``, or None if there is no such run. With
@@ -151,7 +151,7 @@ class Setting:
 
 
 def make_settings(records: Iterable[Record]) -> list[Setting]:
-    """The settings of some runs, in the order of their first runs; damaged runs are left out."""
+    """Group runs into settings, in the order of their first runs; leave out damaged runs."""
     groups: dict[Any, dict[int, Record]] = {}  # records by seed
     configs: dict[Any, Config] = {}
     for record in records:
@@ -168,7 +168,7 @@ def make_settings(records: Iterable[Record]) -> list[Setting]:
 
 
 def summarize(records: Iterable[Record]) -> dict[str, Any]:
-    """The numbers of some runs, as JSON: totals, and the numbers of each setting."""
+    """Sum up some runs, as JSON: totals, and the numbers of each setting."""
     settings = [setting.summarize() for setting in make_settings(records)]
     totals = {
         name: sum(setting[name] for setting in settings) for name in ("trainings", "done", "won")
@@ -177,7 +177,7 @@ def summarize(records: Iterable[Record]) -> dict[str, Any]:
 
 
 def make_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """The table of runs: the options in which they differ, their states and their results."""
+    """Make the table of runs: the options in which they differ, their states and results."""
     names = [*varied([record.config for record in records if record.config]), "seed"]
     rows = []
     for record in records:
@@ -197,7 +197,7 @@ def make_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
 
 
 def _find_hash(record: Record) -> str:
-    """The SHA-256 of the final parameters on the newest checkpoint's card; "" if there is none."""
+    """Find the SHA-256 of the final parameters on the newest checkpoint's card; "" without one."""
     store = record.run.checkpoints if record.run else None
     with contextlib.suppress(ValueError, KeyError, TypeError):  # the checkpoint is damaged or gone
         if store is not None and (updates := store.updates()):
@@ -207,12 +207,12 @@ def _find_hash(record: Record) -> str:
 
 
 def seconds_of(record: Record) -> float | None:
-    """The total time until a run won, or its total time so far if it has not won."""
+    """Return the total time until a run won, or its total time so far if it has not won."""
     return record.win.total_seconds if record.win else record.total_seconds
 
 
 def steps_of(record: Record) -> int:
-    """The steps until a run won, or its steps so far if it has not won."""
+    """Return the steps until a run won, or its steps so far if it has not won."""
     if record.win:
         (steps,) = record.steps_at([record.win.update])
         if not np.isnan(steps):  # its line is there

@@ -18,12 +18,14 @@ from pixelpong.sweeps.sweep import find_left, find_sweep, read_sweep, restore_lo
 
 
 def find_started(grid: str | Path | None, *, has_options: bool) -> Path | None:
-    """The sweep to continue; None if `grid` is a file of options or None."""
+    """Find the sweep to continue; None if `grid` is a file of options or None."""
     if grid is None or Path(grid).is_file():
         return None
     path = find_sweep(grid)
     if has_options:
-        raise ConfigError(f"{path} is a sweep and keeps its options; leave the others out.")
+        raise ConfigError(
+            f"{path} is a sweep, whose options cannot change; leave the new ones out."
+        )
     read_sweep(path)  # raises an error if it has no runs
     return path
 
@@ -31,7 +33,7 @@ def find_started(grid: str | Path | None, *, has_options: bool) -> Path | None:
 def plan_sweep(
     grid: str | Path | None, seeds: int | str | None, options: Mapping[str, Any]
 ) -> list[Config]:
-    """The configurations of the runs of a new sweep; nothing is written."""
+    """Make the configurations of a new sweep's runs; nothing is written."""
     if grid is None and seeds is None:
         what = "A sweep needs seeds, such as 0-4, or a file with a grid"
         raise ConfigError(f"{what}.", options=["seeds"])
@@ -50,13 +52,13 @@ def train_sweep(
     tell: Callable[[str], object],
     draw: Callable[[Path], object],
 ) -> dict[str, Any]:
-    """Train the runs of a sweep that are left; return its results so far, as JSON.
+    """Train the remaining runs of a sweep; return its results so far, as JSON.
 
     Its folder is locked meanwhile, so that no other process continues the sweep.
 
     Args:
         path: the folder of the sweep.
-        trainer: what `pixelpong.sweeps.jobs.open_trainer` has opened.
+        trainer: from `pixelpong.sweeps.jobs.open_trainer`.
         should_stop: called several times a second; if it returns True, no more runs start.
         tell: called with each line about the progress.
         draw: called at the end with the folder, to draw the results into it.

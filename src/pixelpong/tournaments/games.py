@@ -82,7 +82,7 @@ class Played:
 
 
 def order(one: Player, other: Player, number: int) -> tuple[Player, Player]:
-    """The left and the right player; they alternate, but the built-in one is always left."""
+    """Return the left and the right player; they alternate, but the built-in is always left."""
     first, second = sorted((one, other), key=lambda each: (each.decider is not None, each.sha256))
     return (second, first) if number % 2 and first.decider is not None else (first, second)
 
@@ -109,7 +109,7 @@ def watch(left: Player, right: Player, number: int, rules: Rules) -> Iterator[Du
 
 
 def _sticky(player: Player) -> float:
-    """The probability that a frame keeps the player's action; 0 for scripts."""
+    """Return the probability that a frame keeps the player's action; 0 for scripts."""
     return player.decider.protocol.sticky if isinstance(player.decider, Agent) else 0.0
 
 

@@ -31,7 +31,7 @@ _Z = 1.959964  # standard deviations from the mean to either end of a 95 % inter
 
 
 def fit(wins: Array, prior: float = PRIOR) -> tuple[Array, Array]:
-    """The most probable θ, [n], with mean 0, and its covariance, [n, n].
+    """Find the most probable θ, [n], with mean 0, and its covariance, [n, n].
 
     `wins` has the points that the row won against the column. Without a prior, all players must be
     connected by wins and losses.
@@ -56,12 +56,12 @@ def fit(wins: Array, prior: float = PRIOR) -> tuple[Array, Array]:
 
 
 def expect(lead: Any) -> Any:
-    """The probability of winning a point with this lead in θ."""
+    """Return the probability of winning a point with this lead in θ."""
     return 1 / (1 + np.exp(-lead))
 
 
 def rate(games: Games, size: int) -> tuple[Array, Array]:
-    """Elo ratings of `size` players with mean 0, [n], and their 95 % intervals, [n, 2]."""
+    """Compute Elo ratings of `size` players with mean 0, [n], and 95 % intervals, [n, 2]."""
     wins = np.zeros((size, size))
     for (i, j), points in games.items():
         wins[i, j], wins[j, i] = np.sum(points, axis=0)

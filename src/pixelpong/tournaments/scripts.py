@@ -47,7 +47,7 @@ class Script:
 
         Args:
             delay: number of frames after which it sees the ball.
-            noise: most rows between the paddle's middle and the ball; up to 10, it still hits.
+            noise: maximum rows between the paddle's middle and the ball; up to 10, it still hits.
             foresees: whether it aims at the row where the ball will arrive.
         """
         self._side, self._rng, self._noise, self._foresees = side, rng, noise, foresees
@@ -73,7 +73,7 @@ class Script:
         return game.steer(row, self._side)
 
     def _foresee(self, column: int, row: int, down: int) -> float:
-        """The ball's first row when it arrives."""
+        """Predict the ball's first row when it arrives."""
         frames = max((_HIT_COLUMNS[self._side] - column) / self._along, 0.0)
         way = (row + down * frames - _HIGHEST) % (2 * _ROWS)
         return _HIGHEST + min(way, 2 * _ROWS - way)

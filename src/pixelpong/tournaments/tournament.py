@@ -87,7 +87,7 @@ def play_tournament(
 
 
 def count_games(players: Sequence[Player], rounds: int) -> int:
-    """The number of games of a whole tournament."""
+    """Count the games of a whole tournament."""
     return rounds * len(players) * (len(players) - 1)
 
 
@@ -128,7 +128,7 @@ def summarize(
 
 
 def _add_up(scores: Sequence[tuple[int, int]]) -> dict[str, Any]:
-    """Points and mean return of the first of two players."""
+    """Return the points and the mean return of the first of two players."""
     won, lost = np.sum(scores, axis=0).tolist() if scores else (0, 0)
     return {
         "mean_return": (won - lost) / len(scores) if scores else None,

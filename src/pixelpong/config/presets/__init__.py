@@ -15,12 +15,12 @@ FILE_LIMIT = 1 << 16  # size limit of a file in bytes; all options together take
 
 
 def preset_names() -> list[str]:
-    """The names of the package's presets."""
+    """Return the names of the package's presets."""
     return list(OPTIONS["preset"].choices)
 
 
 def load_preset(name: str) -> Config:
-    """The configuration of a preset.
+    """Load the configuration of a preset.
 
     Raises:
         ConfigError: no preset has this name.
@@ -34,7 +34,7 @@ def load_preset(name: str) -> Config:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The options in a TOML file as a flat dict; names and values are not checked."""
+    """Read the options in a TOML file into a flat dict; names and values are not checked."""
     with refusing(f"cannot read {path}", ConfigError, "check its name"), path.open("rb") as file:
         content = file.read(FILE_LIMIT + 1)
     advice = "a TOML file has lines like `batch_size = 10`"

@@ -57,7 +57,7 @@ _task = ray.remote(num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")(play
 
 @dataclass(eq=False)
 class _Run:
-    """The items of one run, waiting and done."""
+    """The items of one run: those waiting and those done."""
 
     items: Sequence[Any]
     params: Any  # Ray's reference to the parameters
@@ -67,7 +67,7 @@ class _Run:
     losses: Counter[int] = field(default_factory=Counter)  # losses of each chunk, by first item
 
     def take_chunk(self, most: int) -> range:
-        """Take the next waiting items that are consecutive, `most` of them at most."""
+        """Take the next consecutive waiting items, at most `most` of them."""
         start = self.waiting[0]
         length = 1
         while length < min(most, len(self.waiting)) and self.waiting[length] == start + length:

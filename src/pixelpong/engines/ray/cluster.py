@@ -70,7 +70,7 @@ class Cluster:
             time.sleep(TRY_SECONDS / 10)
 
     def nodes(self) -> list[Node]:
-        """The living nodes, or the last known ones if the head does not answer at the moment."""
+        """Return the living nodes, or the last known ones if the head does not answer now."""
         self._head.renew()
         self.check()
         if self._head.is_open:

@@ -133,7 +133,7 @@ def require_versions(versions: dict[str, str]) -> None:
 
 
 def in_one_line(error: BaseException) -> str:
-    """The first sentences of Ray's message, without its pages of advice."""
+    """Return the first sentences of Ray's message, without its pages of advice."""
     text = " ".join(str(error).split())
     if len(text) > MAX_GOT:
         sentences, _, _ = text[:MAX_GOT].rpartition(". ")

@@ -25,7 +25,7 @@ Resume = Callable[..., object]
 
 
 class NotSharedError(WorkerError):
-    """A node does not see the folder of the runs."""
+    """A node cannot see the folder that holds the runs."""
 
 
 @contextlib.contextmanager
@@ -49,7 +49,7 @@ class RayTrainer:
         )
 
     def capacity(self) -> int:
-        """The number of tasks that the whole cluster can run at a time."""
+        """Return how many tasks the whole cluster can run at a time."""
         return sum(node.cpus // self._cores for node in self._cluster.nodes())
 
     def start(self, run: Path) -> Any:
@@ -59,7 +59,7 @@ class RayTrainer:
         return self._task.remote(collect_versions(), self._resume, run.absolute(), self._cores)
 
     def find_error(self, ref: Any) -> str | None:
-        """The error that ended training; "" if there was none, None while it runs."""
+        """Return the error that ended training, "" if there was none, or None while it runs."""
         self._cluster.check()
         if not ray.wait([ref], timeout=0)[0]:
             return None
@@ -82,6 +82,6 @@ def _perform(versions: dict[str, str], resume: Resume, run: Path, cores: int) ->
     """Train in a Ray process, unless its versions differ from the driver's."""
     require_versions(versions)
     if not run.is_dir():
-        what = f"The node {socket.gethostname()} does not see {run}"
+        what = f"The node {socket.gethostname()} cannot see {run}"
         raise NotSharedError(f"{what}: give --out a folder that all nodes share.")
     resume(run, quiet=True, engine="threads", workers=cores)

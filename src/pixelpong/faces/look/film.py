@@ -68,7 +68,7 @@ TITLE = 14  # height of the title, in units of the overlay's layout
 
 
 def name_game(name: str, agent: Agent, seed: int, episode: int, *, is_greedy: bool = True) -> str:
-    """The title of a film: the agent, the game and its rules."""
+    """Make the title of a film: the agent, the game and its rules."""
     mode, update = "greedy" if is_greedy else "sampled", agent.about.get("update", 0)
     return f"{name}, update {update}: {mode} episode {episode}, seed {seed}, {agent.protocol}"
 
@@ -114,7 +114,7 @@ def make_film(
 
 
 def _choose(moments: Iterable[Moment], every: int, last_frames: int) -> Iterator[Moment]:
-    """The moment for each film frame; the moment after the end is repeated `last_frames` times."""
+    """Yield the moment for each film frame; the one after the end comes `last_frames` times."""
     for moment in moments:
         if moment.action is None:
             yield from itertools.repeat(moment, last_frames)
@@ -164,7 +164,7 @@ def _write(
 
 
 def list_colours() -> NDArray[np.uint8]:
-    """The palette, [K, 3], as red, green and blue."""
+    """List the colours of the palette, [K, 3], as red, green and blue."""
 
     def read(colour: str) -> NDArray[np.float64]:
         return np.array([*bytes.fromhex(colour[1:])], np.float64)
@@ -180,7 +180,7 @@ def list_colours() -> NDArray[np.uint8]:
 
 
 def make_stamps(unit: int) -> NDArray[np.uint8]:
-    """The stamps by number as palette indices, [stamps, unit, unit].
+    """Make the stamps by number as palette indices, [stamps, unit, unit].
 
     full square   appeared      moved the decision towards up
     stripe        stayed
@@ -195,7 +195,7 @@ def make_stamps(unit: int) -> NDArray[np.uint8]:
 
 
 def draw_game(moment: Moment, scale: int) -> Picture:
-    """The game's picture, enlarged `scale` times."""
+    """Draw the game's picture, enlarged `scale` times."""
     from PIL import Image
 
     picture = Image.fromarray(moment.screen >> 1)
@@ -203,7 +203,7 @@ def draw_game(moment: Moment, scale: int) -> Picture:
 
 
 def draw_overlay(moment: Moment, agent: Agent, title: str, scale: int) -> Picture:
-    """The game, with a title above it and the agent's view and decision to its right."""
+    """Draw the game, with a title above it and the agent's view and decision to its right."""
     seen, sheet = moment.explanation, _Sheet(scale)
     assert seen is not None
     sheet.paste(draw_game(moment, scale), 0, TITLE)
@@ -253,7 +253,7 @@ class _Bar(NamedTuple):
 
 
 def _list_bars(agent: Agent, seen: Explanation, chosen: int | None) -> list[_Bar]:
-    """The probability of each action, and the value if the agent has a value function."""
+    """List the bars: the probability of each action, and the value if the agent has one."""
     bars = []
     actions = NETS[agent.algorithm].actions
     for action, chance in zip(actions, seen.probabilities.tolist(), strict=True):

@@ -101,12 +101,12 @@ def make_reel(agent: Agent, seed: int, episode: int = 0) -> dict[str, Any]:
 
 
 def steps_per_second(protocol: Protocol) -> Fraction:
-    """The agent's decisions per second at the game's own speed."""
+    """Return the agent's decisions per second at the game's own speed."""
     return 60 / Fraction(sum(protocol.frame_skips), 2)
 
 
 def scale_saliency(explanation: Explanation, most: int) -> NDArray[np.int8]:
-    """The saliency, [80, 80], scaled to −most … most."""
+    """Scale the saliency, [80, 80], to −most … most."""
     largest = np.abs(explanation.saliency).max() or 1.0
     return np.rint(explanation.saliency * (most / largest)).astype(np.int8)
 
@@ -131,7 +131,7 @@ def find(screen: NDArray[np.uint8], colour: int) -> tuple[int, int] | None:
 
 
 def place_paddle(screen: NDArray[np.uint8], height: int) -> NDArray[np.uint8]:
-    """A copy of a screen with the agent's paddle at another height, as in `HEIGHTS`."""
+    """Copy a screen, with the agent's paddle at another height, as in `HEIGHTS`."""
     moved = screen.copy()
     field = moved[FIELD_ROWS]
     field[field == PADDLE] = BACKGROUND
@@ -140,7 +140,7 @@ def place_paddle(screen: NDArray[np.uint8], height: int) -> NDArray[np.uint8]:
 
 
 def expect(network: Network, before: Moment, now: Moment) -> dict[str, Any] | None:
-    """Ask a network about every height of its paddle, which replaces its memory of the game.
+    """Ask a network about every height of its paddle; this overwrites its memory of the game.
 
     The answers, as JSON, have one row for each of `HEIGHTS`. The result is None if the ball does
     not reach the paddle in the next step. `before` is the moment of the previous step.

@@ -127,12 +127,12 @@ class Game:
         return self._game.screen
 
     def describe(self) -> dict[str, Any]:
-        """The state of the game, as JSON."""
+        """Describe the state of the game, as JSON."""
         return {"phase": self.phase, "points": list(self._game.points), "speed": self.speed}
 
 
 class Seats:
-    """What all games of a server share: its agents, and how many games it can bear."""
+    """What all games of a server share: its agents, and a limited number of seats."""
 
     def __init__(self, load_agent: Callable[[str, str], Agent]) -> None:
         """Offer `MAX_GAMES` seats; `load_agent` takes the id of a run and the name of an agent."""
@@ -141,7 +141,7 @@ class Seats:
 
     @contextlib.contextmanager
     def take_one(self) -> Iterator[None]:
-        """Raise `BusyError` if all seats are taken."""
+        """Context manager that takes a seat; raises `BusyError` if all are taken."""
         if self._num_free == 0:
             raise BusyError(f"{MAX_GAMES} games are being played already. Try again later.")
         self._num_free -= 1
@@ -172,7 +172,7 @@ async def play_socket(websocket: WebSocket, seats: Seats) -> None:
 
 
 async def _receive(websocket: WebSocket) -> Message:
-    """The next message from the browser.
+    """Receive the next message from the browser.
 
     Raises:
         WebSocketDisconnect: the browser has left.

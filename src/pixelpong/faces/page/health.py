@@ -56,7 +56,7 @@ class Finding:
 
 
 def assess(record: Record) -> list[Finding]:
-    """The findings about a run, warnings first; none about a damaged one."""
+    """List the findings about a run, warnings first; a damaged run has none."""
     if record.config is None:
         return []
     if len(record.rows) < MIN_UPDATES:
@@ -82,7 +82,7 @@ def assess(record: Record) -> list[Finding]:
 
 
 def _mean(record: Record, name: str) -> float:
-    """The mean of a metric's last values; NaN, which passes every check, if there are none."""
+    """Average a metric's last values; without any, return NaN, which passes every check."""
     _, values = record.curve(name)
     return float(np.mean(values[-WINDOW:])) if len(values) else math.nan
 
@@ -137,9 +137,9 @@ def _check_progress(
 
 
 def _change(record: Record, name: str) -> float:
-    """The ratio of a metric's mean in the last `STALLED_STEPS` to its mean in those before.
+    """Divide a metric's mean in the last `STALLED_STEPS` by its mean in those before.
 
-    NaN, which is neither above nor below a limit, if the metric is missing.
+    If the metric is missing, return NaN, which is neither above nor below a limit.
     """
     steps, values = record.curve(name)
     age = steps.max(initial=0) - steps

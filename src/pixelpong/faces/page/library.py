@@ -60,14 +60,14 @@ class Library:
         self._loading: defaultdict[Path | None, threading.Lock] = defaultdict(threading.Lock)
 
     def list_runs(self) -> dict[str, Any]:
-        """A summary of all runs, newest first."""
+        """Summarise all runs, newest first."""
         runs = [
             {"id": run_id, **Record.read(path).to_dict()} for run_id, path in self._runs().items()
         ]
         return {"runs": sorted(runs, key=lambda run: run["modified"], reverse=True)}
 
     def describe(self, run_id: str) -> dict[str, Any]:
-        """All facts about a run; for the package or a file, its agents."""
+        """Describe a run in full; for the package or a file, list its agents."""
         path = self._find(run_id)
         if path is not None and is_run(path):
             return {"id": run_id, **_describe_run(Record.read(path))}
@@ -77,7 +77,7 @@ class Library:
         return facts | _describe_agents(agents, evaluated={})
 
     def compare(self, ids: str) -> dict[str, Any]:
-        """Runs with their curves, the options in which they differ, and each setting's results.
+        """Compare runs: their curves, the options that differ, and each setting's results.
 
         The ids are separated by commas. A sweep stands for its runs; missing runs are left out.
         """
@@ -102,13 +102,13 @@ class Library:
     async def reel(
         self, run_id: str, which: str, seed: int = 0, episode: int = 0, viewer: str = ""
     ) -> bytes:
-        """A reel of a saved agent's game as JSON, see `Reels.get`; played now or recently."""
+        """Return the reel of a saved agent's game as JSON, played now or recently."""
         async with self._finding:
             key = await in_thread(lambda: self.find_reel(run_id, which, seed, episode))
         return await self._reels.get(key, viewer)
 
     def find_reel(self, run_id: str, which: str, seed: int = 0, episode: int = 0) -> ReelKey:
-        """The key of a saved agent's game."""
+        """Make the key of a saved agent's game."""
         if max(seed, episode) >= 2**53:
             raise RunError("The seed or the index of the game is too large.")
         path = self._find(run_id)
@@ -139,7 +139,7 @@ class Library:
             return agent
 
     def id_of(self, path: Path | None) -> str:
-        """The id of a run or file, which is unique and safe in a URL."""
+        """Return the id of a run or file, which is unique and safe in a URL."""
         if path is None:
             return PACKAGE
         name = Path(os.path.relpath(path, self._runs_dir)).as_posix()
@@ -149,14 +149,14 @@ class Library:
         return re.sub(r"[^\w.-]+", "-", path.name) + f"~{digest}"
 
     def _find(self, run_id: str) -> Path | None:
-        """The path of the run or file with this id; None for the package."""
+        """Find the path of the run or file with this id; None for the package."""
         known = {PACKAGE: None, self.id_of(self._extra): self._extra, **self._runs()}
         if run_id not in known:
             raise RunError("This run is not in the list.")
         return known[run_id]
 
     def _runs(self) -> dict[str, Path]:
-        """The paths of all runs by their ids."""
+        """Return the paths of all runs by their ids."""
         folders = (self._runs_dir, *list_sweeps(self._runs_dir))
         paths = [path for folder in folders for path in list_runs(folder)]
         others = [self._runs_dir] if self._extra is None else [self._runs_dir, self._extra]
@@ -166,7 +166,7 @@ class Library:
 
 @functools.lru_cache(8)
 def _summarize(records: tuple[tuple[Record, str], ...]) -> list[dict[str, Any]]:
-    """The settings of records, which come with their ids."""
+    """Summarise the settings of records, which come with their ids."""
     ids = dict(records)
     return [
         {**setting.summarize(), "runs": [ids[record] for record in setting.records]}
@@ -194,7 +194,7 @@ def _describe_run(record: Record) -> dict[str, Any]:
 
 
 def find_seconds_to_win(record: Record) -> float | None:
-    """The time until a live run wins, at its current speed, as on the terminal.
+    """Estimate the time until a live run wins, at its current speed, as on the terminal.
 
     None if the run is not like the recorded ones or has only just started.
     """
@@ -208,12 +208,12 @@ def find_seconds_to_win(record: Record) -> float | None:
 
 
 def _increase(rows: Sequence[Mapping[str, Any]], name: str) -> float:
-    """The increase of a metric from the first row to the last."""
+    """Return the increase of a metric from the first row to the last."""
     return (rows[-1].get(name) or 0) - (rows[0].get(name) or 0)
 
 
 def _describe_agents(agents: Agents, evaluated: Mapping[str, float]) -> dict[str, Any]:
-    """Agents as JSON: the name of each, its return, and the rank by which a stronger one is found.
+    """Describe agents as JSON: each one's name, its return, and its rank by strength.
 
     `evaluated` has the returns of agents that have been evaluated. The agents of the package have
     names of their own and no return: they are ranked by their order.
@@ -238,6 +238,6 @@ def _describe_agents(agents: Agents, evaluated: Mapping[str, float]) -> dict[str
 
 
 def _list_columns(record: Record, max_rows: int) -> dict[str, list[float | None]]:
-    """The metrics, thinned out evenly to at most `max_rows` rows, including the last one."""
+    """Thin out the metrics evenly to at most `max_rows` rows, including the last one."""
     step = max(1, math.ceil(len(record.rows) / max_rows))
     return record.rows[::-1][::step][::-1].to_lists()

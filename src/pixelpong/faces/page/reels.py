@@ -26,7 +26,7 @@ MAX_WAITING = 16  # most viewers who wait for their game
 
 @dataclass(frozen=True)
 class ReelKey:
-    """What a reel follows from."""
+    """The values that determine a reel."""
 
     path: Path | None  # a run or an agent's file; None for the package
     which: str  # the name of the agent
@@ -44,17 +44,17 @@ class _Request:
 
 
 class Reels:
-    """Reels (`pixelpong.faces.look.reel`) as JSON, made when they are requested or kept."""
+    """Reels (`pixelpong.faces.look.reel`) as JSON, made on request or taken from a cache."""
 
     def __init__(self) -> None:
-        """Start nothing yet."""
+        """Start with an empty cache and without a process."""
         self._pool, self._is_closed = Processes(1), False
         self._kept: dict[ReelKey, bytes] = {}  # the newest last
         self._waiting: dict[str, _Request] = {}  # by viewer, the oldest first
         self._player: asyncio.Task[None] | None = None
 
     async def get(self, key: ReelKey, viewer: str) -> bytes:
-        """The reel with this key, as JSON; cancel the call to give the request up.
+        """Return the reel with this key, as JSON; to withdraw the request, cancel the call.
 
         Raises:
             BusyError: a newer request of this viewer has come, or too many viewers are waiting.
@@ -77,7 +77,7 @@ class Reels:
                 del self._waiting[viewer]
 
     async def _play_all(self) -> None:
-        """Play the games that are waited for, until there are none."""
+        """Play the requested games until none is waiting."""
         try:
             while self._waiting:
                 request = self._waiting.pop(next(iter(self._waiting)))

@@ -118,7 +118,7 @@ def serve(
 
 
 def _fragment(view: View, library: Library) -> str:
-    """The part of the page's address that opens a view."""
+    """Return the end of the page's address, which opens a view."""
     fragment = f"#{view.name}/{urllib.parse.quote(library.id_of(view.path))}/{view.agent}"
     return f"{fragment}?{view.game}" if view.game else fragment
 
@@ -198,7 +198,7 @@ class Guard:
     token: str | None = None  # a secret; None if only this machine can reach the server
 
     def url(self, page: str = "", host: str = "") -> str:
-        """The address of a page for a browser on this machine, or on another one through `host`."""
+        """Return a page's address for a browser on this machine, or elsewhere through `host`."""
         token = f"?token={self.token}" if self.token else ""
         return f"http://{host or self.hosts[0]}:{self.port}/{token}{page}"
 
@@ -222,13 +222,13 @@ class Guard:
         await app(scope, receive, send_with_headers)
 
     def _is_token(self, text: str) -> bool:
-        """Whether a text is the token; without a token, none is."""
+        """Whether a text is the token; False if there is no token."""
         if self.token is None:
             return False
         return hmac.compare_digest(text.encode(errors="replace"), self.token.encode())
 
     def _find_refusal(self, request: HTTPConnection, has_token: bool) -> ASGIApp | None:
-        """The answer to a request that must be refused, or None."""
+        """Return the answer to a request that must be refused, or None."""
         hosts = [host.lower() for host in request.headers.getlist("host")]
         origins = [origin.lower() for origin in request.headers.getlist("origin")]
         if len(hosts) != 1 or (self.token is None and not self._is_local(hosts[0])):
@@ -250,7 +250,7 @@ class Guard:
 
 
 def _is_foreign(request: HTTPConnection) -> bool:
-    """Whether the browser says that another page sent a request, and not by a link to this page."""
+    """Whether the browser reports that another page sent the request, other than by a link."""
     names = ("site", "mode", "dest")
     site, mode, destination = (request.headers.getlist(f"sec-fetch-{name}") for name in names)
     is_link = (mode, destination) == (["navigate"], ["document"])
@@ -263,11 +263,11 @@ class _Number(Convertor[int]):
     regex = "[0-9]{1,16}"
 
     def convert(self, value: str) -> int:
-        """The number that was written."""
+        """Convert the text of an address to a number."""
         return int(value)
 
     def to_string(self, value: int) -> str:
-        """The number as text."""
+        """Convert a number to text."""
         return str(value)
 
 
@@ -313,7 +313,7 @@ def make_app(library: Library) -> Starlette:
 
 
 async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, which is cancelled if the client leaves.
+    """Await the result of `work`; cancel it if the client leaves.
 
     Raises:
         BusyError: the client has left.
