@@ -88,7 +88,7 @@ def read_card(path: Path) -> bytes:
         with _open_with_card(path) as (_, card):
             return card
     except OSError as error:  # from closing it
-        raise ValueError(f"it has no metadata ({_shorten(error)})") from error
+        raise ValueError(f"its metadata cannot be read ({_shorten(error)})") from error
 
 
 @contextlib.contextmanager
