@@ -41,6 +41,29 @@ def test_without_its_plug_pong_is_a_game_like_any_other_with_the_same_bytes(obse
         seen = [envs.step(actions) for envs in (own, bare)]
 
 
+@pytest.mark.parametrize("name", find_observations(plugs.PLUGS, "pong"))
+def test_each_observation_works_in_each_maker(name):
+    """Whatever a plug brings: its space, threads, states, the end in a step, both sides."""
+    options = {"autoreset_mode": "SameStep", "max_num_frames_per_episode": 60, "noop_max": 3}
+    many, other = (pixelpong.make_vec(3, name, num_threads=k, **options) for k in (1, 2))
+    seen = [envs.reset(seed=1) for envs in (many, other)]
+    ended = 0
+    for step in range(40):
+        np.testing.assert_equal(*seen)
+        assert seen[0][0] in many.observation_space
+        if step == 20:
+            other.restore_state(many.clone_state())
+        seen = [envs.step([step % 3, 2, 3]) for envs in (many, other)]
+        ended += "final_obs" in seen[0][-1]
+    assert ended >= 2
+    env = pixelpong.make_env(name)
+    assert env.reset(seed=0)[0] in env.observation_space
+    two = pixelpong.make_two(name)
+    for seen in (two.reset(seed=0)[0], two.step({"right": 2, "left": 3})[0]):
+        assert all(seen[side] in two.observation_space(side) for side in two.agents)
+        assert not np.shares_memory(seen["right"], seen["left"])
+
+
 class Columns(NamedTuple):
     """The view of the observation "columns"."""
 

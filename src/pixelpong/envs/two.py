@@ -128,5 +128,6 @@ class TwoPlayerEnv(ParallelEnv):
     def _see(self, right: Any) -> Each:
         """Return each side's observation."""
         kind = self._envs._view.observation
-        left = mirror(right) if kind is FRAME else np.flip(right, kind.horizontal_axis)
-        return {"right": right, "left": np.ascontiguousarray(left)}
+        axis = kind.horizontal_axis
+        left = mirror(right) if kind is FRAME else right if axis is None else np.flip(right, axis)
+        return {"right": right, "left": np.array(left, order="C")}

@@ -55,7 +55,7 @@ class Observation:
     make_arrays: Callable[[int, View], Arrays] = lambda size, view: ()
     # Whether such arrays, which a program has given, keep compiled code inside its memory.
     are_sound: Callable[[Arrays], bool] = lambda arrays: True
-    horizontal_axis: int = 1  # the axis of its array that runs across the screen
+    horizontal_axis: int | None = 1  # the axis of its array that runs across the screen
 
 
 @dataclass(frozen=True)
