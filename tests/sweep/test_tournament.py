@@ -32,7 +32,7 @@ from pixelpong.tournaments.games import (
     find_player,
     find_players,
     order,
-    play,
+    play_duel,
 )
 from pixelpong.tournaments.scripts import SCRIPTS, Script, find_ball
 from pixelpong.tournaments.tournament import (
@@ -106,7 +106,7 @@ def test_a_script_sees_the_ball_where_the_picture_shows_it_and_knows_where_it_wi
 def test_a_game_against_the_builtin_player_is_that_of_an_evaluation(monkeypatch):
     player = find_player("club")
     monkeypatch.setattr(games, "make_rng", lambda *_: make_rng(7, "evaluate", 0, 2))
-    played = play(find_player(BUILTIN), player, 0, Rules())
+    played = play_duel(find_player(BUILTIN), player, 0, Rules())
     *_, last = play_game(player.decider, 7, 2)
     assert played.points == last.points
 
@@ -132,7 +132,7 @@ def test_a_game_depends_on_its_players_its_number_and_the_seed_alone():
     rules = Rules(points=3)
 
     def frames(numbers=(0, 1), rules=rules, players=(one, other)):
-        return [play(*players, number, rules).frames for number in numbers]
+        return [play_duel(*players, number, rules).frames for number in numbers]
 
     renamed = dataclasses.replace(one, name="another")
     assert frames() == frames(players=(other, one)) == frames(players=(renamed, other))
@@ -144,9 +144,9 @@ def test_a_pair_changes_sides_but_the_cartridge_keeps_its_own_and_games_end_by_t
     assert order(one, other, 0) == order(other, one, 0) == order(one, other, 1)[::-1]
     for number in range(2):
         assert order(one, builtin, number) == order(builtin, one, number) == (builtin, one)
-    assert max(play(SLOW, one, 0, Rules(points=3)).points) == 3
+    assert max(play_duel(SLOW, one, 0, Rules(points=3)).points) == 3
     names = tuple(each.name for each in order(SLOW, one, 0))
-    assert play(SLOW, one, 0, Rules(frames=100)) == Played(names, 0, (0, 0), 100)
+    assert play_duel(SLOW, one, 0, Rules(frames=100)) == Played(names, 0, (0, 0), 100)
 
 
 # --- ratings ----------------------------------------------------------------------------------

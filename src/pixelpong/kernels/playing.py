@@ -267,7 +267,7 @@ def _make_play(decide: Any, forget: Any, up: int) -> Any:
     """Make the kernel that plays with a network's `decide`; `up` is the action UP in its record."""
 
     @kernel
-    def play(  # type: ignore[no-untyped-def]
+    def play_streams(  # type: ignore[no-untyped-def]
         console, networks, records, streams, uniforms, first, t, learner
     ):
         """Play streams, one after the other, until an episode ends or a record is full.
@@ -333,7 +333,7 @@ def _make_play(decide: Any, forget: Any, up: int) -> Any:
                 return t
         return t
 
-    return play
+    return play_streams
 
 
 # Definitions: `pixelpong.learn.network.forward`; and `pixelpong.learn.gated.forward` with a

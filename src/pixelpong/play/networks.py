@@ -132,7 +132,7 @@ class Network:
             self.steps = _grown(self.steps, t, t + 1)
             self.hidden = _grown(self.hidden, t, t + 1)
 
-    def play(
+    def play_streams(
         self,
         console: Console,
         streams: NDArray[np.void],
@@ -174,7 +174,7 @@ class Network:
         self._uniforms[:] = uniform
         self.stream["is_new"] = 1
         self._field[:] = pack_field(screen)
-        self.play(self._console, self.stream, self._uniforms, 0, 0)
+        self.play_streams(self._console, self.stream, self._uniforms, 0, 0)
         return ACTIONS[self.stream["last_actions"][0, 0]]
 
     def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:

@@ -146,12 +146,12 @@ def _play_on(
     t: int,
     learner: int,
 ) -> int:
-    """Play until the episode ends or the uniforms are used up, with `Network.play`'s arguments."""
+    """Play until the episode ends or the uniforms are used up; see `Network.play_streams`."""
     length, end = uniforms.shape[1], first + uniforms.shape[0] * uniforms.shape[1]
     while t < end:
         for network in sides:
             network.make_room(t)
-        t = sides[0].play(console, streams, uniforms, first, t, *sides[1:], learner=learner)
+        t = sides[0].play_streams(console, streams, uniforms, first, t, *sides[1:], learner=learner)
         game = streams["game"][(t - 1 - first) // length]
         if game["fault"]:
             raise not_covered(int(game["fault"]))

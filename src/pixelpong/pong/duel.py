@@ -7,14 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.atari.games.games import Games
 from pixelpong.atari.games.rules import Rules
-from pixelpong.atari.games.views import NOTHING, View
 from pixelpong.atari.machine.record import STATE
-from pixelpong.atari.steps.stepping import RESET, REWARD
 from pixelpong.items import DOWN, STAY, UP
 from pixelpong.pong.cartridge import BALL_ROW, SERVE
-from pixelpong.pong.emulator import EMPTY
+from pixelpong.pong.emulator import SteppedGame
 from pixelpong.pong.modes import (
     LEFT,
     MAX_FRAMES,
@@ -39,7 +36,7 @@ class Move(NamedTuple):
     uniform: float = 0.0
 
 
-class Duel:
+class Duel(SteppedGame):
     """A game of Pong for two, frame by frame."""
 
     def __init__(self, mode: int = MODE, sticky: tuple[float, float] = (0.0, 0.0)) -> None:
@@ -50,17 +47,13 @@ class Duel:
             sticky: the probability that a frame keeps the action, for the left and right side.
         """
         chances = sticky[RIGHT], sticky[LEFT]
-        rules = Rules(for_two(mode), 1, 1, MAX_FRAMES, chances, num_sides=2)
-        self._games = Games(1, rules, View(NOTHING, keeps_frames=True))
-        self._game = self._games.rows[0]
+        super().__init__(Rules(for_two(mode), 1, 1, MAX_FRAMES, chances, num_sides=2))
         # The console's memory, [128] uint8.
         self.memory: NDArray[np.uint8] = self._games.states.view(STATE)[0]["ram"][0]
-        self.reset()
 
     def reset(self) -> None:
         """Start a game."""
-        self._games.orders.moves[0] = RESET
-        self._games.play(EMPTY, EMPTY)
+        super().reset()
         self.frames_since_point = 0
         self._winner: int | None = None
         self._presses = [0.0, 0.0]  # each knob's distance from the middle, in presses
@@ -73,7 +66,7 @@ class Duel:
         orders = self._games.orders
         orders.moves[0] = right.action | SERVE, left.action | SERVE * fires
         orders.uniforms[0, 0, 2::3] = right.uniform, left.uniform
-        reward = self._games.play(EMPTY, EMPTY).numbers[REWARD, 0]
+        reward = self._step()
         for side, held in zip(_SIDES, self._game["held"].tolist(), strict=True):
             turned = self._presses[side] + _TURNS[held & ~SERVE]
             self._presses[side] = min(max(turned, MIN_PRESSES), MAX_PRESSES)
@@ -82,26 +75,10 @@ class Duel:
             self._winner, self.frames_since_point = RIGHT if reward > 0 else LEFT, 0
 
     @property
-    def screen(self) -> NDArray[np.uint8]:
-        """The newest frame, [210, 160] palette indices, overwritten at every frame."""
-        screen: NDArray[np.uint8] = self._games.frames[0]
-        return screen
-
-    @property
     def points(self) -> tuple[int, int]:
         """The points of the left and the right side."""
         right, left = self._game["points"].tolist()
         return left, right
-
-    @property
-    def num_frames(self) -> int:
-        """The frames of the game so far."""
-        return int(self._game["num_frames"])
-
-    @property
-    def is_over(self) -> bool:
-        """Whether a side has 21 points, or the cartridge would soon end the game."""
-        return not self._game["is_on"]
 
     @property
     def server(self) -> int | None:

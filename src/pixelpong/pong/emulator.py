@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.atari.games.games import Games
+from pixelpong.atari.games.rules import Rules
 from pixelpong.atari.games.views import NOTHING, View
 from pixelpong.atari.machine.palette import PALETTE
 from pixelpong.atari.steps.records import GAME
@@ -23,23 +24,51 @@ from pixelpong.errors import ConfigError
 from pixelpong.pong.native import rules_of
 
 NUM_ACTIONS = 6
-EMPTY = np.zeros((1, 0, 0), np.uint8)  # the observations
+_EMPTY = np.zeros((1, 0, 0), np.uint8)  # the observation
 
 
-class Emulator:
-    """A game, reused for every episode."""
+class SteppedGame:
+    """A game that the caller plays step by step, reused for every episode."""
 
-    def __init__(self, protocol: Protocol) -> None:
-        """Play by a protocol, against the built-in player."""
-        self.protocol = protocol
-        self._games = Games(1, rules_of(protocol), View(NOTHING, keeps_frames=True))
+    def __init__(self, rules: Rules) -> None:
+        """Start a game with these rules."""
+        self._games = Games(1, rules, View(NOTHING, keeps_frames=True))
         self._game = self._games.rows[0]
         self.reset()
 
     def reset(self) -> None:
         """Start an episode, always from the same state."""
         self._games.orders.moves[0] = RESET
-        self._games.play(EMPTY, EMPTY)
+        self._step()
+
+    def _step(self) -> int:
+        """Carry out the orders for a step and return the reward."""
+        return int(self._games.step(_EMPTY, _EMPTY).numbers[REWARD, 0])
+
+    @property
+    def num_frames(self) -> int:
+        """The frames of the episode so far."""
+        return int(self._game["num_frames"])
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the episode has ended, by its last point or by the frame limit."""
+        return not self._game["is_on"]
+
+    @property
+    def screen(self) -> NDArray[np.uint8]:
+        """The newest frame, [210, 160] palette indices, overwritten at every step."""
+        screen: NDArray[np.uint8] = self._games.frames[0]
+        return screen
+
+
+class Emulator(SteppedGame):
+    """A game against the built-in player; `screen` is undefined from `set_state` to a step."""
+
+    def __init__(self, protocol: Protocol) -> None:
+        """Start a game by the rules of a protocol."""
+        self.protocol = protocol
+        super().__init__(rules_of(protocol))
 
     def step(self, action: int, uniforms: Sequence[float]) -> float:
         """Play one step with an action of ``ALE/Pong-v5`` and return the reward: −1, 0 or +1.
@@ -59,26 +88,7 @@ class Emulator:
         orders = self._games.orders
         orders.moves[0] = action
         orders.uniforms[0, 0, 1:] = uniforms[:count]  # the number at index 0 is for a network
-        return float(self._games.play(EMPTY, EMPTY).numbers[REWARD, 0])
-
-    @property
-    def num_frames(self) -> int:
-        """The frames of the episode so far."""
-        return int(self._game["num_frames"])
-
-    @property
-    def screen(self) -> NDArray[np.uint8]:
-        """The newest frame, [210, 160] palette indices, overwritten at every step.
-
-        Not defined between `set_state` and the next step.
-        """
-        screen: NDArray[np.uint8] = self._games.frames[0]
-        return screen
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the episode has ended, by its last point or by the frame limit."""
-        return not self._game["is_on"]
+        return float(self._step())
 
     def frame(self) -> NDArray[np.uint8]:
         """Return the newest frame in colour, [210, 160, 3] uint8; undefined if `screen` is."""

@@ -87,7 +87,7 @@ def order(one: Player, other: Player, number: int) -> tuple[Player, Player]:
     return (second, first) if number % 2 and first.decider is not None else (first, second)
 
 
-def play(one: Player, other: Player, number: int, rules: Rules) -> Played:
+def play_duel(one: Player, other: Player, number: int, rules: Rules) -> Played:
     """Play one of a pair's games."""
     left, right = order(one, other, number)
     *_, game = watch(left, right, number, rules)

@@ -18,7 +18,7 @@ import numpy as np
 from pixelpong.errors import PixelpongError, WorkerError
 from pixelpong.machine import collect_versions, describe_machine
 from pixelpong.processes import Processes
-from pixelpong.tournaments.games import Played, Player, Rules, play
+from pixelpong.tournaments.games import Played, Player, Rules, play_duel
 from pixelpong.tournaments.ratings import rate
 
 
@@ -67,10 +67,12 @@ def play_tournament(
     pairs = list(itertools.combinations(players, 2))
     tasks = ((*pair, number, rules) for number in range(2 * rounds) for pair in pairs)
     if workers == 1:
-        yield from (play(*task) for task in itertools.takewhile(lambda _: not should_stop(), tasks))
+        yield from (
+            play_duel(*task) for task in itertools.takewhile(lambda _: not should_stop(), tasks)
+        )
         return
     with Processes(workers) as pool:
-        games = [pool.submit(play, *task) for task in tasks]
+        games = [pool.submit(play_duel, *task) for task in tasks]
         try:
             for game in as_completed(games):
                 if not game.cancelled():

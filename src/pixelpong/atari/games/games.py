@@ -108,7 +108,7 @@ class Games:
         self.turns = Turns(workers._replace(num_threads=count), memory, num_parts)
         self._shape = view.kernel_shape
 
-    def play(self, observations: NDArray[Any], final_observations: NDArray[Any]) -> Results:
+    def step(self, observations: NDArray[Any], final_observations: NDArray[Any]) -> Results:
         """Carry out the orders. Write the observations and, for ended episodes, the final ones.
 
         Args:
@@ -125,7 +125,7 @@ class Games:
         return results
 
     def make_results(self, observations: NDArray[Any], final: NDArray[Any]) -> Results:
-        """Make the results of a step of B ≤ N games with these arrays; see `play`."""
+        """Make the results of a step of B ≤ N games with these arrays; see `step`."""
         size = len(observations) or len(self.rows)
         numbers, ends = np.empty((7, size), np.int32), np.empty((3, size), np.bool_)
         return Results(observations, final, numbers, ends)

@@ -2,8 +2,8 @@
 
 A step of all games is a `Round`, cut into shares. The caller's thread plays the first share; each
 helper always plays the same one of the others. The compiled code records which shares were played,
-and answers are not counted. So an exception can interrupt `Crew.play` anywhere. Calling it again
-skips finished shares, and answers to an older round are ignored.
+and answers are not counted. So an exception can interrupt `Crew.play_round` anywhere. Calling
+it again skips finished shares, and answers to an older round are ignored.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Round:
         self.is_done = [False] * num_shares  # set a little later than `_done`
         self.answers: SimpleQueue[BaseException | None] = SimpleQueue()  # from the helpers
 
-    def play(self, share: int) -> None:
+    def play_share(self, share: int) -> None:
         """Play a share if it has not been played yet."""
         self._play(self._done, share)
         self.is_done[share] = True
@@ -55,7 +55,7 @@ class Round:
         """Play a share in a helper thread and report the result; whatever fails is the answer."""
         try:
             prepare()
-            self.play(share)
+            self.play_share(share)
         except BaseException as error:
             self.answers.put(error)
         else:
@@ -78,11 +78,11 @@ class Crew:
                 self._start(share)
             self._helpers[share].put(played)
 
-    def play(self, played: Round) -> None:
+    def play_round(self, played: Round) -> None:
         """Play the shares of a round that have not been played."""
         self.hand_out(played)
         if not played.is_sent:
-            played.play(0)
+            played.play_share(0)
         # Each helper answers after its share, so an answer will come while any share is missing.
         for share in range(self._size):
             while not played.is_done[share]:
@@ -141,7 +141,7 @@ class Turns:
         """Finish the work of this call or of an interrupted earlier one."""
         noted, played, state = self._now
         if played is not None:
-            self._crew.play(played)
+            self._crew.play_round(played)
         if state is not None:
             self._memory.write(state)
         if played is not None or state is not None:

@@ -95,6 +95,7 @@ def play_step(console, game, uniforms):  # type: ignore[no-untyped-def]
     index of the machine that played the last frame.
     """
     rules, now = console.rules[0], console.now[0]
+    # 1. Choose the number of frames, and the actions that the console holds in them.
     wanted = rules.fewest_frames + np.int64(
         uniforms[1] * (rules.most_frames - rules.fewest_frames + 1)
     )
@@ -102,6 +103,7 @@ def play_step(console, game, uniforms):  # type: ignore[no-untyped-def]
     hold(rules, game, now.moves, uniforms, count, console.actions)
     game.reward = game.is_over = game.is_cut = game.fault = 0
     game.steps += 1
+    # 2. Play them, in as few calls as pictures, paddles and lives allow.
     takes_two = rules.takes_two and count == wanted and wanted > 1
     which = num_pictures = played = 0
     actions, machine, goes_on = console.actions_address, console.addresses[0], True
@@ -126,6 +128,7 @@ def play_step(console, game, uniforms):  # type: ignore[no-untyped-def]
         played += emulate(rules, game, now, machine, actions + played, rest, draws)
         is_lost = rules.ends_at_lost_life and 0 < now.lives[1] < now.lives[0]
         goes_on = not (game.is_over or game.fault or is_lost)
+    # 3. Decide whether the episode goes on.
     game.num_frames += played
     game.is_cut = game.num_frames >= rules.max_frames and not game.is_over
     game.is_on = goes_on and not game.is_cut

@@ -63,6 +63,7 @@ def start_episode(console, starts, row, game, chance, state, seed):  # type: ign
     `row` is room for random numbers.
     """
     rules, now, machine = console.rules[0], console.now[0], console.machines[0]
+    # 1. Seed the generators, or count the next episode.
     if seed >= 0:
         game.seed, game.episode, game.total_frames = seed, 0, rules.loading_frames
         seed_twister(chance.opening, seed)
@@ -74,8 +75,10 @@ def start_episode(console, starts, row, game, chance, state, seed):  # type: ign
             state[_RAM + k] = starts.memory[k]
     else:
         game.episode += 1
+    # 2. Start a game.
     clear(console, game)
     _start(console, starts, game, chance, state)
+    # 3. Play the opening frames, in which another game may have to start.
     fires = rules.first_action != 0
     count, played = max(use_below(chance.opening, max(rules.max_noops, 1)), fires), 0
     while played < count and not game.fault:
@@ -97,6 +100,7 @@ def start_episode(console, starts, row, game, chance, state, seed):  # type: ign
         if game.is_over:  # then another game starts
             save(machine, state, rules.state_size)
             _start(console, starts, game, chance, state)
+    # 4. What was played so far counts for no step.
     chance.lives = now.lives[1]
     game.reward = game.points[0] = game.points[1] = 0
     game.is_cut = game.num_frames >= rules.max_frames  # the first step reports it
