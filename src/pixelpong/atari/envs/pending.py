@@ -23,19 +23,25 @@ Step = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, A
 
 
 class Part(NamedTuple):
-    """The results of some games, in the arrays into which they were written."""
+    """The results of some games of a step."""
 
     games: Numbers
-    results: Results
+    results: Results  # of the whole step
+    first: int = 0  # where those of the first of these games are
 
     def split(self, count: int) -> tuple[Part, Part]:
-        """Split off the first `count` games; both parts are views of the same arrays."""
-        return self._part(slice(None, count)), self._part(slice(count, None))
+        """Split off the first `count` games."""
+        rest = Part(self.games[count:], self.results, self.first + count)
+        return Part(self.games[:count], self.results, self.first), rest
 
-    def _part(self, which: slice) -> Part:
+    def read(self) -> Results:
+        """Return the results of these games alone, in the step's arrays."""
+        if len(self.games) == self.results.numbers.shape[1]:
+            return self.results
+        which = slice(self.first, self.first + len(self.games))
         observations, final, numbers, ends = self.results
         shown = observations[which], final[which] if len(final) else final
-        return Part(self.games[which], Results(*shown, numbers[:, which], ends[:, which]))
+        return Results(*shown, numbers[:, which], ends[:, which])
 
 
 class Pending(NamedTuple):
@@ -77,8 +83,8 @@ def require_state(has_batches: bool) -> None:
 def join(parts: tuple[Part, ...]) -> Results:
     """Join the results of these games; results of one step are not copied."""
     if len(parts) == 1:
-        return parts[0].results
-    observations, final, numbers, ends = zip(*(part.results for part in parts), strict=True)
+        return parts[0].read()
+    observations, final, numbers, ends = zip(*(part.read() for part in parts), strict=True)
     return Results(
         np.concatenate(observations),
         np.concatenate(final),
