@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import NamedTuple, get_args
 
 import numpy as np
@@ -147,3 +148,21 @@ def test_a_second_game_brings_an_observation_and_actions_and_nothing_general_cha
 def test_what_a_game_does_not_bring_is_refused(make, says):
     with pytest.raises((ConfigError, EmulatorError), match=says):
         make()
+
+
+def test_what_two_games_bring_under_one_name_is_not_mixed():
+    """A kernel sees all games of an environment, and an opponent has the memory of one game."""
+
+    class Both(WithColumns):
+        plugs = {  # noqa: RUF012
+            **WithColumns.plugs,
+            "seaquest": Plug(
+                cartridge("seaquest"), observations={"columns": dataclasses.replace(COLUMNS)}
+            ),
+        }
+
+    every = {"full_action_space": True}
+    assert Both(2, "columns", game="seaquest").reset(seed=0)[0].shape == (2, 160)
+    with pytest.raises(ConfigError, match="'columns' is another observation in each of the games"):
+        Both(observation="columns", games=["breakout", "seaquest"], **every)
+    assert Both(games=["breakout", "seaquest"], **every).num_envs == 2

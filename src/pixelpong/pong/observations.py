@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import NamedTuple
 
 import numpy as np
@@ -82,16 +83,7 @@ FIELD = Observation(
     make_arrays=_make_arrays,
     are_sound=lambda arrays: are_fields(*arrays),
 )
-PIXELS = Observation(
-    "pixels",
-    make_step(_see_field, _show_pixels),
-    low=-1,
-    high=1,
-    shape=lambda view: (FIELD_SIZE, FIELD_SIZE),
-    dtype=np.float32,
-    make_view=_make_view,
-    draws=DRAW_FIELD,
-    make_arrays=_make_arrays,
-    are_sound=lambda arrays: are_fields(*arrays),
+PIXELS = dataclasses.replace(
+    FIELD, name="pixels", step=make_step(_see_field, _show_pixels), low=-1, dtype=np.float32
 )
 OBSERVATIONS = {each.name: each for each in (PIXELS, FIELD)}

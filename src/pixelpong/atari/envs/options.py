@@ -17,7 +17,7 @@ from pixelpong.atari.games.pictures import check_size
 from pixelpong.atari.games.views import OBSERVATIONS
 from pixelpong.atari.machine.cartridges import cartridge, facts, not_scored
 from pixelpong.atari.machine.record import MOST_ROWS, WIDTH
-from pixelpong.atari.sides import BUILTIN
+from pixelpong.atari.sides import BUILTIN, SELF
 from pixelpong.errors import ConfigError, list_words, must_be
 from pixelpong.schema import Meta, Setting
 
@@ -100,7 +100,7 @@ def check_options(
     checked = EnvOptions({**alone, "games": games})
     for game in dict.fromkeys(checked.all_games):
         _check_game(checked, game, maker, plugs)
-    _check_together(checked)
+    _check_together(checked, plugs)
     if checked.continuous and checked.opponent != BUILTIN:
         what = "Continuous actions are for a game without an opponent"
         raise EnvError(f"{what}; {maker.leave_out('continuous', 'opponent')}.")
@@ -168,9 +168,15 @@ def _count(games: tuple[str, ...], options: dict[str, Any]) -> int:
     return len(games)
 
 
-def _check_together(options: EnvOptions) -> None:
+def _check_together(options: EnvOptions, plugs: Plugs) -> None:
     """Refuse games whose actions or pictures are too different for one environment."""
-    all_facts = [cartridge(game) for game in dict.fromkeys(options.all_games)]
+    games = dict.fromkeys(options.all_games)
+    all_facts = [cartridge(game) for game in games]
+    if len({find_observations(plugs, game)[options.observation] for game in games}) > 1:
+        what = f"{options.observation!r} is another observation in each of the games"
+        raise EnvError(f"{what}; choose 'atari' or 'frame'.")
+    if options.opponent not in (BUILTIN, SELF) and len(games) > 1:
+        raise EnvError("An opponent plays one game; give the others an environment of their own.")
     sets = {f.legal_actions if options.has_all_actions else f.actions for f in all_facts}
     if len(set(map(len, sets))) > 1:
         raise EnvError(
