@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pixelpong.config import OPTIONS, Config
-from pixelpong.config.protocols import Protocol
+from pixelpong.config.protocols import PROTOCOLS, Protocol
 from pixelpong.engines import Engine, make_engine, never
 from pixelpong.errors import ConfigError, list_words
 from pixelpong.items import Episode, Item, Params
+from pixelpong.play.scenes import Scene
 from pixelpong.run.lines import Evaluation
 from pixelpong.seeding import make_rng
 
@@ -66,6 +67,7 @@ def play_games(
 def evaluate_params(
     config: Config,
     params: Params,
+    scene: Scene,
     *,
     seed: int,
     episodes: int,
@@ -73,10 +75,13 @@ def evaluate_params(
     should_stop: Callable[[], bool] = never,
     tell: Callable[[int], object] = lambda number: None,
 ) -> Evaluation:
-    """Evaluate `params` by the protocol and with the engine of `config`; see `play_games`."""
+    """Evaluate `params` by the protocol and with the engine of `config`; see `play_games`.
+
+    `scene` is what the agent sees.
+    """
     from pixelpong.play.worker import make_worker  # loads the compiler
 
-    make = functools.partial(make_worker, config)
+    make = functools.partial(make_worker, config, scene=scene)
     with contextlib.closing(make_engine(config, make, should_stop)) as engine:
         played = play_games(
             engine, params, seed=seed, episodes=episodes, is_greedy=is_greedy, tell=tell
@@ -98,8 +103,10 @@ def configure_play(algorithm: str, protocol: Protocol, options: Mapping[str, Any
     defaults: dict[str, Any] = {"algorithm": algorithm}
     if "environment" not in options:
         low, high = protocol.frame_skips
+        if protocol.environment in PROTOCOLS:
+            defaults["environment"] = protocol.environment
         defaults |= {
-            "environment": protocol.environment,
+            "game": protocol.game,
             "frame_skip": low if low == high else None,
             "sticky": protocol.sticky,
             "max_frames": protocol.max_frames,

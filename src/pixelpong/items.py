@@ -115,30 +115,34 @@ class Episode:
     steps: int
     frames: int
     entropy: float  # entropy of the policy in nats, summed over the steps
-    ups: int  # number of steps with the action UP
-    ends: tuple[int, ...]  # the step at which each point ended
-    rewards: tuple[int, ...]  # the reward of each point
+    episode_return: float  # the undiscounted sum of the game's rewards; in Pong, −21 … 21
+    # In Pong alone: the number of steps with the action UP, the step at which each point ended, and
+    # the reward of each point.
+    ups: int | None = None
+    ends: tuple[int, ...] = ()
+    rewards: tuple[int, ...] = ()
     opponent: str = BUILTIN  # the item's opponent
-
-    @property
-    def episode_return(self) -> float:
-        """The undiscounted sum of the rewards, −21 … 21."""
-        return float(sum(self.rewards))
+    explores: bool = False  # whether the game had preferences at its end, see `learn.ppo`
 
     def line(self) -> dict[str, Any]:
         """Return the episode as a line of a file; everything in it follows from the seed."""
-        return {
+        line: dict[str, Any] = {
             "episode_return": self.episode_return,
             "steps": self.steps,
             "frames": self.frames,
-            "points_won": self.rewards.count(1),
-            "points_lost": self.rewards.count(-1),
-            "point_ends": self.ends,
-            "point_rewards": self.rewards,
             "entropy": self.entropy / self.steps,
-            "up_share": self.ups / self.steps,
-            **({} if self.opponent == BUILTIN else {"opponent": self.opponent}),
         }
+        if self.ups is not None:
+            line |= {
+                "points_won": self.rewards.count(1),
+                "points_lost": self.rewards.count(-1),
+                "point_ends": self.ends,
+                "point_rewards": self.rewards,
+                "up_share": self.ups / self.steps,
+            }
+        if self.opponent != BUILTIN:
+            line["opponent"] = self.opponent
+        return line | ({"explores": True} if self.explores else {})
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def training(
     config = run.config
     with opened(run, time.monotonic() if began is None else began) as session:
         learner, progress, test = session.learner, session.learner.progress, session.won
-        make = functools.partial(make_worker, config, session.opponent)
+        make = functools.partial(make_worker, config, session.opponent, learner.scene)
         again = f"continue with 'pixelpong resume {shlex.quote(str(run.path))}'"
         when_lost = f"the last complete update is saved; {again}"
         engine = make_engine(config, make, should_stop, combine, when_lost)
@@ -105,6 +105,8 @@ def training(
                         test = session.test_target(engine, is_final=bool(reason))
                         reason = "until_return" if test.is_won else reason
                         yield Evaluated(progress, test)
+                    if reason and session.should_report():
+                        yield Evaluated(progress, session.report(engine))
                     if session.should_save():
                         session.save()
                     if reason:

@@ -149,7 +149,8 @@ class Session:
 
     def evaluate(self, engine: Engine) -> Evaluation:
         """Evaluate the newest parameters and record the result."""
-        played = self._play_greedily(engine, self.config.evaluate_episodes)
+        episodes, is_greedy = self.config.evaluate_episodes, self.config.is_pong
+        played = self._play(engine, episodes, is_greedy=is_greedy)
         evaluation = describe_games(played, self.config.seed)
         return self._write_evaluation(evaluation, self.read_seconds())
 
@@ -170,7 +171,7 @@ class Session:
         """
         target, progress = self._target.value, self.learner.progress
         assert target is not None
-        play = functools.partial(self._play_greedily, engine, update=progress.update)
+        play = functools.partial(self._play, engine, update=progress.update, is_greedy=True)
         test = run_target_test(play, target, gives_up=not is_final)
         seconds, seed = self.read_seconds(), self.config.seed
         evaluation = describe_games(test.played, seed)
@@ -218,7 +219,9 @@ class Session:
 
     def _agent(self) -> Agent:
         learner = self.learner
-        return Agent.of_training(self.config, learner.params, learner.progress, self._run.mark)
+        return Agent.of_training(
+            learner.scene, self.config, learner.params, learner.progress, self._run.mark
+        )
 
     def _keep_agent(self) -> None:
         """Save the agent in a small file if it is due; no result depends on it."""
@@ -232,13 +235,30 @@ class Session:
         except (RunError, NumericsError) as error:
             warn(f"{error}; training continues without it")
 
-    def _play_greedily(
-        self, engine: Engine, episodes: int, update: int = 0, first: int = 0
+    def should_report(self) -> bool:
+        """Whether to play the episodes at the end, unless the newest parameters were evaluated."""
+        return self.config.final_episodes > 0 and self._evaluation is None
+
+    def report(self, engine: Engine) -> Evaluation:
+        """Play the episodes at the end, with sampled actions, and record the result."""
+        update, episodes = self.learner.progress.update, self.config.final_episodes
+        played = self._play(engine, episodes, update, is_greedy=False)
+        evaluation = describe_games(played, self.config.seed)
+        return self._write_evaluation(evaluation, self.read_seconds())
+
+    def _play(
+        self,
+        engine: Engine,
+        episodes: int,
+        update: int = 0,
+        first: int = 0,
+        *,
+        is_greedy: bool,
     ) -> list[Episode]:
-        """Play greedy episodes; their time counts as an evaluation's."""
+        """Play episodes; their time counts as an evaluation's."""
         with self._stopwatch.evaluating():
             return play_games(
-                engine, self.learner.params, seed=self.config.seed, is_greedy=True,
+                engine, self.learner.params, seed=self.config.seed, is_greedy=is_greedy,
                 episodes=episodes, update=update, first=first,
             )  # fmt: skip
 

@@ -26,7 +26,8 @@ from pixelpong.config.protocols import Protocol
 from pixelpong.errors import CheckpointError, NumericsError, refusing
 from pixelpong.items import Params, as_matrix, load_state
 from pixelpong.learners.progress import Progress
-from pixelpong.play.networks import NETS, Network, Shapes, draw_params
+from pixelpong.play.networks import NETS, Network, draw_params
+from pixelpong.play.scenes import Scene, scene_of
 from pixelpong.run.arrays import (
     Arrays,
     decode_arrays,
@@ -37,6 +38,7 @@ from pixelpong.run.arrays import (
 )
 from pixelpong.run.files import write_whole
 from pixelpong.schema import Count, Meta, Positive, Return, convert, decode
+from pixelpong.sight.blobs import Sight
 
 FILE_LIMIT = 56 << 20  # size limit of an untrusted file in bytes
 MAX_WEIGHTS = 24 << 20  # limit on numbers in its first layer: the fast network with 209 units
@@ -70,14 +72,22 @@ class Agent:
     about: dict[str, Any]
     start: Start | None = None  # None if it is unknown
     run: str = ""  # the mark of its run, while the run writes it; see `pixelpong.run.numbered`
+    sight: Sight | None = None  # what it knows of how its game looks; None for Pong
+
+    @property
+    def scene(self) -> Scene:
+        """What it sees of its game."""
+        return dataclasses.replace(scene_of(self.protocol.game), sight=self.sight)
 
     @classmethod
-    def of_training(cls, config: Config, params: Params, progress: Progress, run: str) -> Agent:
+    def of_training(
+        cls, scene: Scene, config: Config, params: Params, progress: Progress, run: str
+    ) -> Agent:
         """Make an agent from the current parameters of a run."""
         about = progress.line() | {"params_sha256": fingerprint(params), "is_rounded": False}
         algorithm, protocol = config.algorithm, config.protocol
         start = Start(config.seed, progress.attempt)
-        return cls(params, algorithm, protocol, about, start, run)
+        return cls(params, algorithm, protocol, about, start, run, scene.sight)
 
     @classmethod
     def read(cls, path: Path, *, is_of_run: bool = False) -> Agent:
@@ -98,16 +108,18 @@ class Agent:
     def _restore(cls, arrays: Arrays, facts: dict[str, Any], *, is_of_run: bool = False) -> Agent:
         """Make the agent that a file's arrays and card describe, or refuse them."""
         card, protocol = convert(facts, _Card), convert(facts, Protocol)
-        shapes, is_small = card.shapes, "scale" in arrays
+        scene = scene_of(protocol.game)
+        shapes, is_small = NETS[card.algorithm].shapes(scene, card.shape[1]), "scale" in arrays
         if math.prod(shapes["W1"]) > MAX_WEIGHTS and not is_of_run:
             raise ValueError(f"its first layer is too large: {shapes['W1']}")
         dtype = arrays["W2"].dtype.name
         params = {name: np.zeros(shape, dtype) for name, shape in shapes.items()}
-        (_load_small if is_small else _load_whole)(params, arrays, card)
-        NETS[card.algorithm].require_fit(params)
+        (_load_small if is_small else _load_whole)(params, arrays, card, scene)
+        NETS[card.algorithm].require_fit(scene, params)
         if not is_small and fingerprint(params) != facts["about"]["params_sha256"]:
             raise ValueError("the installed libraries draw other numbers from its seed")
-        return cls(params, card.algorithm, protocol, facts["about"], card.start)
+        sight = scene.with_arrays(arrays).sight
+        return cls(params, card.algorithm, protocol, facts["about"], card.start, sight=sight)
 
     def card(self) -> dict[str, Any]:
         """Return the metadata for its file, as JSON."""
@@ -147,12 +159,13 @@ class Agent:
             )
         squeezed = squeeze(changes / scale.astype(np.float32)[:, None])
         arrays = others | {"W1": squeezed, "rows": rows.astype(np.uint16), "scale": scale}
+        arrays |= self.scene.arrays()
         return encode_arrays(arrays, self.card() | {"about": self.about | {"is_rounded": True}})
 
     def change_of(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
         """Return the change of `rows` in the first layer since the start, or since 0: [K, N]."""
         W1 = self.params["W1"]
-        initial = _initial_layer(self.algorithm, W1.shape, "float32", self.start)
+        initial = _initial_layer(self.scene, self.algorithm, W1.shape, "float32", self.start)
         return as_matrix(W1[rows].astype(np.float32) - initial[rows])
 
     def write(self, path: Path) -> int:
@@ -163,7 +176,7 @@ class Agent:
 
     def make_network(self) -> Network:
         """Make a network to play one game; it remembers the previous frame."""
-        return NETS[self.algorithm](self.params)
+        return NETS[self.algorithm](self.scene, self.params)
 
 
 def _refusing(origin: object) -> contextlib.AbstractContextManager[None]:
@@ -190,20 +203,15 @@ class _Card:
     about: About
     start: Start | None = None
 
-    @property
-    def shapes(self) -> Shapes:
-        """The shape of each parameter of a network with its number of hidden units."""
-        return NETS[self.algorithm].shapes(self.shape[1])
 
-
-def _load_whole(params: Params, arrays: Arrays, card: _Card) -> None:
+def _load_whole(params: Params, arrays: Arrays, card: _Card, scene: Scene) -> None:
     """Load a checkpoint's parameters; its rows overwrite those of the initial first layer."""
     W1 = params["W1"]
-    W1[:] = _initial_layer(card.algorithm, W1.shape, W1.dtype.name, card.start)
+    W1[:] = _initial_layer(scene, card.algorithm, W1.shape, W1.dtype.name, card.start)
     load_state(params, arrays)
 
 
-def _load_small(params: Params, arrays: Arrays, card: _Card) -> None:
+def _load_small(params: Params, arrays: Arrays, card: _Card, scene: Scene) -> None:
     """Load a small file's parameters; its rows are rounded changes of the initial ones."""
     W1 = params["W1"]
     num_rows, row_shape = arrays["rows"].size, W1.shape[1:]
@@ -213,7 +221,7 @@ def _load_small(params: Params, arrays: Arrays, card: _Card) -> None:
     with np.errstate(over="ignore", invalid="ignore"):  # such numbers are refused afterwards
         changes = multiples * arrays["scale"].astype(np.float32).reshape(num_rows, 1)
     load_state(params, {**arrays, "W1": changes.reshape(num_rows, *row_shape)})
-    W1 += _initial_layer(card.algorithm, W1.shape, W1.dtype.name, card.start)
+    W1 += _initial_layer(scene, card.algorithm, W1.shape, W1.dtype.name, card.start)
 
 
 def squeeze(array: NDArray[np.float32]) -> NDArray[np.uint8]:
@@ -238,19 +246,19 @@ def unsqueeze(squeezed: NDArray[np.uint8], num_rows: int, size: int) -> NDArray[
 
 @functools.lru_cache(1)  # all agents of a run have the same start, as do those in the package
 def _initial_layer(
-    algorithm: str, shape: tuple[int, ...], dtype: str, start: Start | None
+    scene: Scene, algorithm: str, shape: tuple[int, ...], dtype: str, start: Start | None
 ) -> NDArray[Any]:
     """Return the initial first layer, or zeros if the start is unknown."""
     if start is None:
         return np.zeros(shape, dtype)
-    return draw_params(algorithm, shape[1], dtype, start.seed, start.attempt)["W1"]
+    return draw_params(scene, algorithm, shape[1], dtype, start.seed, start.attempt)["W1"]
 
 
 def _largest_file(content: bytes) -> int:
     """Return the size limit of a run's file from its card, including the optimizer's moments."""
-    card = decode(content, _Card)
-    if card.shape != card.shapes["W1"]:
-        wanted = card.shapes["W1"]
+    card, protocol = decode(content, _Card), decode(content, Protocol)
+    wanted = NETS[card.algorithm].shapes(scene_of(protocol.game), card.shape[1])["W1"]
+    if card.shape != wanted:
         raise ValueError(f"its first layer has the shape {card.shape}, not {wanted}")
     return 3 * 8 * math.prod(card.shape) + FILE_LIMIT
 

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
-from pixelpong.config.protocols import Name, Protocol, find_protocol
+from pixelpong.atari.machine.cartridges import cartridge, scored_names
+from pixelpong.config.protocols import PONG, Name, Protocol, find_protocol, protocol_of
 from pixelpong.errors import ConfigError, did_you_mean, unknown
 from pixelpong.schema import (
     Count,
@@ -41,6 +42,7 @@ class Option(Setting):
     section: str = ""  # its section of `Config`; "" for the first fields and for commands' options
     short: str = ""  # its short form, a hyphen and a letter
     is_advanced: bool = False  # whether only ``--help-all`` lists it
+    games: Literal["", "pong", "others"] = ""  # the games that it is for; "" for all
 
     @property
     def flag(self) -> str:
@@ -99,15 +101,20 @@ class Config:
     The first option of a section names it.
     """
 
-    preset: Literal["classic", "fast", "half", "karpathy", "numpy", "ray"] = option(
-        "fast", "Named set of options to start from."
+    preset: Literal["atari", "classic", "fast", "half", "karpathy", "numpy", "ray"] = option(
+        "fast", "Named set of options to start from; atari for games other than Pong."
+    )
+    game: str = option(
+        PONG, "Game, by its name in ale-py, such as breakout; `pixelpong.games()` lists all."
     )
     seed: Count = option(0, "Seed for all randomness in the run.", short="-s")
 
     environment: Name = option(
         "ALE/Pong-v5",
-        "Protocol: the rules of the game, by the name used in publications.",
+        "Protocol: the rules of Pong, by the name used in publications. Other games have those of "
+        "ALE/GAME-v5.",
         section="environment",
+        games="pong",
     )
     frame_skip: FrameSkip | None = option(None, "Frames per step; by default the protocol's.")
     sticky: Share | None = option(
@@ -129,6 +136,7 @@ class Config:
         "reinforce",
         "REINFORCE with RMSProp on whole episodes, or PPO with Adam on segments of games.",
         section="learning",
+        games="pong",
     )
     learning_rate: Annotated[float, Meta(ge=1e-12, le=10)] = option(
         1e-4, "Step size of the optimizer.", source="Karpathy"
@@ -162,22 +170,42 @@ class Config:
     ent_coef: Weight = option(0.01, "Weight of the entropy bonus.")
     vf_coef: Weight = option(0.5, "Weight of the value loss.")
     anneal_from: Share = option(
-        0.5, "Share of points won at which learning rate and entropy bonus begin to fall to 0."
+        0.5,
+        "Share of points won at which learning rate and entropy bonus begin to fall to 0.",
+        games="pong",
     )
     restart_after: Count = option(
         0,
         "Start again with new parameters if, after this many steps, the share of points won is "
         "below --anneal-from. 0 means never.",
+        games="pong",
     )
     anneal_steps: Count = option(
         0,
         "Steps over which the learning rate and the entropy bonus fall to 0; with 0, they follow "
-        "the share of points lost.",
+        "the share of points lost in Pong, and do not fall in other games. In those, "
+        "--total-timesteps sets it too.",
+    )
+    target_kl: Annotated[float, Meta(ge=0, le=1)] = option(
+        0.0,
+        "KL divergence of an update to which the learning rate is steered, until half of "
+        "--anneal-steps. 0 means that it is not steered.",
+    )
+    life_cost: Weight = option(0.0, "What a lost life costs, in rewards.", games="others")
+    explore_share: Share = option(
+        0.0,
+        "Share of the games in which some actions are preferred at random for many steps, so that "
+        "they explore further. Their returns are not counted.",
+        games="others",
+    )
+    explore_scale: Weight = option(
+        3.0, "Standard deviation of these preferences, in logits.", games="others"
     )
     opponent: str = option(
         "builtin",
         "Opponent: builtin (the game's own), self, half (builtin in half of the games, self in the "
         "others), or an agent: a run or a file.",
+        games="pong",
     )
 
     updates: Positive | None = option(
@@ -193,6 +221,7 @@ class Config:
     until_return: Annotated[float, Meta(ge=-21, le=21)] | None = option(
         None,
         "Stop when an evaluation confirms this mean return of greedy play; none means no target.",
+        games="pong",
     )
 
     save_every: Positive = option(10, "Updates between checkpoints.", section="schedule")
@@ -200,7 +229,12 @@ class Config:
         10, "Updates between the first saved agents; later gaps are longer. 0 means never."
     )
     evaluate_every: Count = option(0, "Updates between evaluations. 0 means never.")
-    evaluate_episodes: Positive = option(10, "Greedy episodes in each evaluation.")
+    evaluate_episodes: Positive = option(
+        10, "Episodes in each evaluation: greedy in Pong, sampled in other games."
+    )
+    final_episodes: Count = option(
+        0, "Sampled episodes that are played at the end, to report the score. 0 means none."
+    )
 
     engine: Literal["serial", "threads", "ray"] = option(
         "threads",
@@ -222,7 +256,13 @@ class Config:
     @property
     def protocol(self) -> Protocol:
         """The rules of the game in effect."""
-        return find_protocol(self.environment, self.frame_skip, self.sticky, self.max_frames)
+        name = self.environment if self.is_pong else protocol_of(self.game).environment
+        return find_protocol(name, self.frame_skip, self.sticky, self.max_frames)
+
+    @property
+    def is_pong(self) -> bool:
+        """Whether the game is Pong, which is seen and scored in its own way."""
+        return self.game == PONG
 
     def spent(self, progress: Any) -> dict[str, float]:
         """Return the used share of each counted budget that is set, by the counts in `progress`."""
@@ -252,6 +292,8 @@ class Config:
                 advice = did_you_mean(name, OPTIONS, "see `pixelpong train --help-all`")
                 raise ConfigError(f"{origin}: {unknown('option', name, advice)}")
         values = {name: OPTIONS[name].check(value, origin) for name, value in changes.items()}
+        if "game" in values:
+            values["game"] = _check_game(values["game"], origin)
         budget = {name: values.pop(name) for name in BUDGET if name in values}
         return replace(self.with_budget(budget), **values)
 
@@ -303,8 +345,19 @@ ALGORITHMS = {
 }
 
 
+def _check_game(name: str, origin: str) -> str:
+    """Return the name of a game's cartridge, or refuse the game."""
+    try:
+        known = cartridge(name).name
+    except EmulatorError as error:
+        raise ConfigError(f"{OPTIONS['game'].spell(origin)}: {error}") from None
+    if known not in scored_names():
+        raise ConfigError(f"{known} cannot be learned, because its points are not known.")
+    return known
+
+
 def require_used(names: Iterable[str], config: Config, origin: str) -> None:
-    """Refuse options of an algorithm that `config` does not use: they would have no effect.
+    """Refuse options that would have no effect: of another algorithm, or for other games.
 
     >>> require_used(["num_envs", "seed"], Config().updated({"algorithm": "ppo"}, "here"), "here")
     >>> require_used(["num_envs", "seed"], Config(), "here")
@@ -313,23 +366,33 @@ def require_used(names: Iterable[str], config: Config, origin: str) -> None:
 it out, or use a preset with PPO, such as fast.
     """
     for name in names:
-        section = OPTIONS[name].section
-        if section in ALGORITHMS and section != config.algorithm:
-            algorithm = ALGORITHMS[section]
+        option = OPTIONS[name]
+        if option.games == "pong" and not config.is_pong:
+            what = f"{option.spell(origin)} is for Pong alone, and the game is {config.game}."
+            raise ConfigError(f"{what} Leave it out.", options=[name])
+        if option.games == "others" and config.is_pong:
+            what = f"{option.spell(origin)} is for games other than Pong."
+            raise ConfigError(f"{what} Leave it out, or choose a --game.", options=[name])
+        if option.section in ALGORITHMS and option.section != config.algorithm:
+            algorithm = ALGORITHMS[option.section]
             what = f"{origin}: {name} is an option of {algorithm.title}, which is not in use."
             advice = f"Leave it out, or use a preset with {algorithm.title}"
             raise ConfigError(f"{what} {advice}, such as {algorithm.preset}.", options=[name])
 
 
 def in_use(config: Config) -> dict[str, Any]:
-    """Return the options that a run uses, by name: all except the other algorithm's.
+    """Return the options that a run uses, by name: all except those that have no effect.
 
     >>> "num_envs" in in_use(Config()), "batch_size" in in_use(Config())
     (False, True)
     """
     others = ALGORITHMS.keys() - {config.algorithm}
+    games = "others" if config.is_pong else "pong"
     return {
-        name: value for name, value in vars(config).items() if OPTIONS[name].section not in others
+        name: value
+        for name, value in vars(config).items()
+        if OPTIONS[name].section not in others
+        and (OPTIONS[name].games != games or name == "algorithm")
     }
 
 

@@ -1,4 +1,4 @@
-"""The evaluation protocols by name: the exact rules of Pong.
+"""The evaluation protocols by name: the exact rules of Pong, and those of any other game.
 
 A return means nothing without its protocol: frame skip and sticky actions change how hard the
 game is. The names are those used in publications.
@@ -6,19 +6,28 @@ game is. The names are those used in publications.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from pixelpong.atari.machine.cartridges import id_of, names
 from pixelpong.schema import MAX_FRAMES, FrameLimit, FrameSkip, Share
 
+PONG = "pong"
 Name = Literal["ALE/Pong-v5", "Pong-v0", "PongDeterministic-v4", "PongNoFrameskip-v4"]
+
+
+@functools.cache
+def _games() -> dict[str, str]:
+    """Return all games by the names of their protocols."""
+    return {id_of(game, "ALE", 5): game for game in names()}
 
 
 @dataclass(frozen=True)
 class Protocol:
     """The rules behind an environment's name; they are also part of an agent's file."""
 
-    environment: Name
+    environment: str
     frame_skips: tuple[FrameSkip, FrameSkip]  # frames per step, drawn uniformly from this range
     # The probability that a frame repeats the previous action (Machado et al. 2018, section 5.2).
     sticky: Share
@@ -26,6 +35,8 @@ class Protocol:
     note: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
+        if self.environment not in get_args(Name) and self.environment not in _games():
+            raise ValueError(f"there is no environment {self.environment!r}")
         if self.frame_skips[0] > self.frame_skips[1]:
             raise ValueError("the smaller of the two frame_skips must come first")
 
@@ -37,7 +48,7 @@ class Protocol:
         >>> print(find_protocol("ALE/Pong-v5", 2, 0.6, 3000))
         ALE/Pong-v5 with frame skip 2, sticky 0.6, at most 3,000 frames
         """
-        named, (low, high) = PROTOCOLS[self.environment], self.frame_skips
+        named, (low, high) = _named(self.environment), self.frame_skips
         changed = []
         if self.frame_skips != named.frame_skips:
             changed.append(f"frame skip {low}" if low == high else f"frame skip {low} to {high}")
@@ -57,6 +68,11 @@ class Protocol:
         }
 
     @property
+    def game(self) -> str:
+        """The name of its game in ale-py."""
+        return PONG if self.environment in get_args(Name) else _games()[self.environment]
+
+    @property
     def max_frame_skip(self) -> int:
         """The largest number of frames per step."""
         return self.frame_skips[1]
@@ -73,6 +89,22 @@ PROTOCOLS: dict[str, Protocol] = {
 }
 
 
+def _named(name: str) -> Protocol:
+    """Return the protocol with this name; raise `ValueError` if no game has it."""
+    if name in PROTOCOLS:
+        return PROTOCOLS[name]
+    return Protocol(name, (4, 4), 0.25)
+
+
+def protocol_of(game: str) -> Protocol:
+    """Return the protocol by which a game is played today: ``ALE/GAME-v5``.
+
+    >>> print(protocol_of("ms_pacman"))
+    ALE/MsPacman-v5
+    """
+    return _named(id_of(game, "ALE", 5))
+
+
 def find_protocol(
     name: str,
     frame_skip: int | None = None,
@@ -87,4 +119,4 @@ def find_protocol(
     frame_skips = None if frame_skip is None else (frame_skip, frame_skip)
     given = {"frame_skips": frame_skips, "sticky": sticky, "max_frames": max_frames}
     changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    return replace(PROTOCOLS[name], **changes)
+    return replace(_named(name), **changes)

@@ -12,10 +12,9 @@ from typing import Any
 
 import gymnasium
 
-from pixelpong.atari.envs.gym import id_of
 from pixelpong.atari.envs.maker import Maker
 from pixelpong.atari.envs.single import OF_ID
-from pixelpong.atari.machine.cartridges import scored_names
+from pixelpong.atari.machine.cartridges import id_of, scored_names
 from pixelpong.envs.plugs import DEFAULT_GAME
 from pixelpong.envs.single import SingleEnv
 from pixelpong.envs.two import TwoPlayerEnv

@@ -84,7 +84,7 @@ def evaluate(
             result = policy.evaluate_in_gymnasium(seed, episodes, sampled, should_stop, show)
         else:
             result = evaluate_params(
-                config, policy.params, seed=seed, episodes=episodes,
+                config, policy.params, policy.scene, seed=seed, episodes=episodes,
                 is_greedy=not sampled, should_stop=should_stop, tell=show,
             )  # fmt: skip
     about = config.protocol.to_dict() | {

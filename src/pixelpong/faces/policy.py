@@ -62,7 +62,7 @@ class Policy:
         self._agent, self.name = agent, name
         self._network = agent.make_network()
         self.algorithm, self.protocol = agent.algorithm, agent.protocol
-        self.params, self.about = agent.params, agent.about
+        self.params, self.about, self.scene = agent.params, agent.about, agent.scene
         self.actions = self._network.actions
         self.rng = make_rng(0, "play")
         self.reset()

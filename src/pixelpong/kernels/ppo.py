@@ -10,7 +10,7 @@ X is a list of inputs for each step. `list_steps` turns it into a list of steps 
 both products read rows and write each sum once. A piece is a range of steps or of inputs. No two
 pieces write to the same memory, and the order of every sum depends only on the lists.
 
-The output layer, W2 and b2 in `pixelpong.learn.gated`, is one matrix [4, 2H + 1] here: the weights
+The output layer, W2 and b2 in `pixelpong.learn.gated`, is one matrix [O, 2H + 1] here: the weights
 of all max(a, 0), the weights of all max(a, 0) b, and the bias. So the loops run over adjacent
 memory, and the processor computes several sums at a time.
 
@@ -94,24 +94,25 @@ def sum_rows(source, rows, starts, stops, totals):  # type: ignore[no-untyped-de
 
 
 @kernel
-def differentiate(W2, z, batch, weights, size, scratch, y, dW2):  # type: ignore[no-untyped-def]
+def differentiate(W2, z, batch, weights, size, parts, scratch, y, dW2):  # type: ignore[no-untyped-def]
     """Compute the contribution of some steps to the gradient of a minibatch's mean loss.
 
     Definition: `pixelpong.learn.gated.read_out`, `pixelpong.learn.ppo.loss_gradient` and
     `pixelpong.learn.gated.backward`. For each step it computes the outputs y; the loss, whose
     gradient with respect to y replaces y; the gradient with respect to W2; and the gradient with
     respect to z, which replaces z. Each output is the sum of four partial sums, so the order is
-    fixed and no addition waits for the previous one.
+    fixed and no addition waits for the previous one. There are A actions and O outputs.
 
     Args:
-        W2: [4, 2H + 1], the output layer as above.
+        W2: [O, 2H + 1], the output layer as above.
         z: [M', 2H], pre-activations, two adjacent ones per unit; replaced by their gradient.
         batch: `pixelpong.learn.ppo.Minibatch` [M'], these steps.
         weights: `pixelpong.learn.ppo.LossWeights`.
         size: the number of steps in the whole minibatch.
+        parts: [A, ·] int64, see `pixelpong.learn.ppo.add_parts`.
         scratch: [2, 2H + 1]; changed: activations, the last of which is 1, and sums.
-        y: [4] float64, scratch.
-        dW2: [4, 2H + 1]; replaced by the gradient with respect to the output layer.
+        y: [3, O] float64, scratch: the outputs, and the actions' log-probabilities and probabilities.
+        dW2: [O, 2H + 1]; replaced by the gradient with respect to the output layer.
 
     Returns `LossStats`, with sums over these steps instead of means.
     """
@@ -121,15 +122,16 @@ def differentiate(W2, z, batch, weights, size, scratch, y, dW2):  # type: ignore
     clip_coef, vf_coef, ent_coef = weights.clip_coef, weights.vf_coef, weights.ent_coef
     surrogates = squares = entropies = kl = clipped = 0.0
     h, lanes = scratch[0], scratch[1]
-    w0, w1 = W2[0], W2[1]
-    w2, w3 = W2[2], W2[3]
+    y, logs, pi = y[0], y[1], y[2]
+    num_actions, num_outputs = len(parts), len(W2)
     for m in range(len(z)):
         row = z[m]
+        # 1. The outputs.
         for i in range(units):
             a, b = row[2 * i], row[2 * i + 1]
             relu = a if a > zero else zero
             h[i], h[units + i] = relu, relu * b
-        for output in range(4):
+        for output in range(num_outputs):
             w, total = W2[output], zero
             for i in range(quarter):
                 j, k, n = quarter + i, 2 * quarter + i, 3 * quarter + i
@@ -139,37 +141,60 @@ def differentiate(W2, z, batch, weights, size, scratch, y, dW2):  # type: ignore
             for i in range(4 * quarter, len(w)):
                 total += w[i] * h[i]
             y[output] = total
-        y0, y1, y2 = y[0], y[1], y[2]
-        top = y0 if y0 > y1 else y1
-        top = top if top > y2 else y2
-        log_total = top + math.log(math.exp(y0 - top) + math.exp(y1 - top) + math.exp(y2 - top))
-        l0, l1, l2 = y0 - log_total, y1 - log_total, y2 - log_total
-        p0, p1, p2 = math.exp(l0), math.exp(l1), math.exp(l2)
-        entropy = -(p0 * l0 + p1 * l1 + p2 * l2)
+        # 2. The policy.
+        preferences, top = batch.preferences[m], -math.inf
+        for action in range(num_actions):
+            for k in range(parts.shape[1]):
+                y[action] += y[parts[action, k]]
+            if len(preferences):
+                y[action] += preferences[action]
+            top = y[action] if y[action] > top else top
+        total_exp = entropy = 0.0
+        for action in range(num_actions):
+            total_exp += math.exp(y[action] - top)
+        log_total = top + math.log(total_exp)
+        for action in range(num_actions):
+            logs[action] = y[action] - log_total
+            pi[action] = math.exp(logs[action])
+            entropy += pi[action] * logs[action]
+        entropy = -entropy
+        # 3. The loss, and its gradient with respect to the outputs.
         action, gain = batch.actions[m], batch.advantages[m]
-        log_ratio = y[action] - log_total - batch.log_probabilities[m]
-        error = y[3] - batch.targets[m]
+        log_ratio = logs[action] - batch.log_probabilities[m]
+        error = y[num_actions] - batch.targets[m]
         ratio, bound = math.exp(log_ratio), 1 + clip_coef if gain >= 0 else 1 - clip_coef
         is_clipped = ratio > bound if gain >= 0 else ratio < bound
         slope = 0.0 if is_clipped else -ratio * gain
-        y[0] = p0 * (ent_coef * (l0 + entropy) - slope) / size
-        y[1] = p1 * (ent_coef * (l1 + entropy) - slope) / size
-        y[2] = p2 * (ent_coef * (l2 + entropy) - slope) / size
-        y[3] = vf_coef * error / size
-        y[action] += slope / size
         surrogates += (bound if is_clipped else ratio) * gain
         squares, entropies = squares + error * error, entropies + entropy
         kl, clipped = kl + (ratio - 1 - log_ratio), clipped + is_clipped
-        d0, d1 = number(y[0]), number(y[1])
-        d2, d3 = number(y[2]), number(y[3])
-        for output in range(4):
+        for k in range(num_actions):
+            y[k] = pi[k] * (ent_coef * (logs[k] + entropy) - slope) / size
+        y[action] += slope / size
+        y[num_actions] = vf_coef * error / size
+        for output in range(num_actions + 1, num_outputs):
+            y[output] = 0.0
+        for k in range(num_actions):
+            for n in range(parts.shape[1]):
+                y[parts[k, n]] += y[k]
+        # 4. Back to the weights and the pre-activations. The outputs' shares are added in pairs.
+        for output in range(num_outputs):
             gradient, d = dW2[output], number(y[output])
             for i in range(len(gradient)):
                 gradient[i] += d * h[i]
+        for i in range(2 * units):
+            lanes[i] = zero
+        for output in range(0, num_outputs - 1, 2):
+            d0, d1 = number(y[output]), number(y[output + 1])
+            w0, w1 = W2[output], W2[output + 1]
+            for i in range(2 * units):
+                lanes[i] += d0 * w0[i] + d1 * w1[i]
+        if num_outputs % 2:
+            d0, w0 = number(y[num_outputs - 1]), W2[num_outputs - 1]
+            for i in range(2 * units):
+                lanes[i] += d0 * w0[i]
         for i in range(units):
-            j = units + i
-            relu = (d0 * w0[i] + d1 * w1[i]) + (d2 * w2[i] + d3 * w3[i])
-            gated = (d0 * w0[j] + d1 * w1[j]) + (d2 * w2[j] + d3 * w3[j])
+            relu, gated = lanes[i], lanes[units + i]
             row[2 * i] = relu + gated * row[2 * i + 1] if h[i] > zero else zero
             row[2 * i + 1] = gated * h[i]
     loss = vf_coef * squares / 2 - surrogates - ent_coef * entropies

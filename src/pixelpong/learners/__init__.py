@@ -23,6 +23,7 @@ from pixelpong.items import Episode, Item, Result, as_matrix, load_state, touche
 from pixelpong.kernels.optimizer import sum_of_squares
 from pixelpong.learners.progress import Progress
 from pixelpong.play.networks import draw_params
+from pixelpong.play.scenes import Scene, find_scene, scene_of
 from pixelpong.schema import convert
 
 
@@ -54,12 +55,22 @@ class Learner:
     def __init__(self, config: Config) -> None:
         """Start with the parameters drawn from the seed."""
         self.config, self.progress = config, Progress()
+        self._scene = scene_of(config.game)
         self._reset_params()
+
+    @property
+    def scene(self) -> Scene:
+        """What the network sees of the game: by the state, or else by random play."""
+        if not self._scene.can_see:
+            self._scene = find_scene(self.config.game)
+        return self._scene
 
     def _reset_params(self) -> None:
         """Reset the parameters and the optimizer's memory to the start of the attempt."""
         config, attempt = self.config, self.progress.attempt
-        drawn = draw_params(config.algorithm, config.hidden, config.dtype, config.seed, attempt)
+        drawn = draw_params(
+            self._scene, config.algorithm, config.hidden, config.dtype, config.seed, attempt
+        )
         # The parameters, and the optimizer's memory for each of them.
         self.state = {
             prefix + name: aligned_zeros(*w.shape, dtype=w.dtype)
@@ -130,11 +141,13 @@ class Learner:
         The arrays are the parameters under their names, the optimizer's means of the squared
         gradient as ``v.NAME``, and its means of the gradient, if it has any, as ``m.NAME``. The
         rows of the first layer that training has touched are listed in ``rows`` [K], ascending.
-        The other rows are left out, because they can be drawn from the seed.
+        The other rows are left out, because they can be drawn from the seed. In games other than
+        Pong there is also the network's sight.
         """
         rows = np.flatnonzero(self._has_memory).astype(np.uint16)
         arrays = {name: w[touched_indices(name, w, rows)] for name, w in self.state.items()}
-        return arrays | {"rows": rows}, dataclasses.asdict(self.progress)
+        arrays |= {"rows": rows} | self.scene.arrays()
+        return arrays, dataclasses.asdict(self.progress)
 
     def set_state(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
         """Continue from a state; refuse the state of another network or algorithm."""
@@ -144,6 +157,7 @@ class Learner:
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
         self.progress = convert(counters, Progress)
+        self._scene = self._scene.with_arrays(arrays)
         self._reset_params()
         load_state(self.state, arrays)
         self._has_memory[arrays["rows"]] = True

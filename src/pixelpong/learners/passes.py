@@ -28,7 +28,6 @@ from pixelpong.atari.steps.records import aligned_zeros
 from pixelpong.items import Params, as_matrix
 from pixelpong.kernels.optimizer import AdamArrays, adam_rows
 from pixelpong.kernels.ppo import differentiate, list_steps, sum_rows
-from pixelpong.learn.gated import NUM_OUTPUTS
 from pixelpong.learn.optimizer import AdamScales
 from pixelpong.learn.ppo import LossStats, LossWeights, Minibatch
 from pixelpong.learn.returns import standardize
@@ -49,6 +48,7 @@ class Steps:
     indices: NDArray[np.uint16]
     offsets: NDArray[np.int32]  # [T + 1]; step t has ``indices[offsets[t]:offsets[t + 1]]``
     batch: Minibatch  # all T steps, with advantages that are not standardised yet
+    parts: NDArray[np.int64]  # [A, ·], the parts of the actions, see `pixelpong.learn.ppo`
 
     def __len__(self) -> int:
         return len(self.batch.actions)
@@ -145,8 +145,8 @@ class _MinibatchWork:
         """
         offsets, chosen, z = self._steps.offsets, self._chosen[piece], self._z[piece]
         sum_rows(self._W1.w, self._steps.indices, offsets[chosen], offsets[chosen + 1], z)
-        columns, dtype = self._outputs.shape[1], z.dtype
-        dW2, scratch = (aligned_zeros(length, columns, dtype=dtype) for length in (NUM_OUTPUTS, 2))
+        (num_outputs, columns), dtype = self._outputs.shape, z.dtype
+        dW2, scratch = (aligned_zeros(length, columns, dtype=dtype) for length in (num_outputs, 2))
         scratch[:] = 1
         loss = differentiate(
             self._outputs,
@@ -154,8 +154,9 @@ class _MinibatchWork:
             Minibatch(*(column[piece] for column in self._batch)),
             self._weights,
             len(self._chosen),
+            self._steps.parts,
             scratch,
-            aligned_zeros(NUM_OUTPUTS),
+            aligned_zeros(3, num_outputs),
             dW2,
         )
         return dW2, loss
@@ -195,7 +196,7 @@ class _MinibatchWork:
     def update_outputs(self, dW2: NDArray[Any]) -> list[float]:
         """Update W2 and b2; return the squared norms of their gradients."""
         layer, gradients = (self._W2, self._b2), _split_outputs(dW2)
-        rows = np.arange(NUM_OUTPUTS, dtype=np.uint16)
+        rows = np.arange(len(dW2), dtype=np.uint16)
         return [_step(w, g, rows, self._scales) for w, g in zip(layer, gradients, strict=True)]
 
 
@@ -218,11 +219,11 @@ def _slices(ends: NDArray[Any]) -> list[slice]:
 
 
 def _join_outputs(W2: NDArray[Any], b2: NDArray[Any]) -> NDArray[Any]:
-    """Join the output layer, [4, H, 2] and [4], into the kernels' form, [4, 2H + 1]."""
+    """Join the output layer, [O, H, 2] and [O], into the kernels' form, [O, 2H + 1]."""
     return np.concatenate([as_matrix(W2.swapaxes(1, 2)), as_matrix(b2)], axis=1)
 
 
 def _split_outputs(dW2: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Undo `_join_outputs` for a gradient: [4, 2H] for W2 and [4, 1] for b2."""
-    pairs = dW2[:, :-1].reshape(NUM_OUTPUTS, 2, -1).swapaxes(1, 2)
+    """Undo `_join_outputs` for a gradient: [O, 2H] for W2 and [O, 1] for b2."""
+    pairs = dW2[:, :-1].reshape(len(dW2), 2, -1).swapaxes(1, 2)
     return as_matrix(np.ascontiguousarray(pairs)), dW2[:, -1:].copy()

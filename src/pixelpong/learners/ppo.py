@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from pixelpong.config import Config
 from pixelpong.errors import CheckpointError
 from pixelpong.items import ACTIONS, BUILTIN, HALF, SELF, UP, Item, Played, Result
-from pixelpong.kernels.records import STREAM, are_streams
 from pixelpong.learn.optimizer import adam_scales
-from pixelpong.learn.ppo import LossWeights, Minibatch, generalized_advantages
+from pixelpong.learn.ppo import LossWeights, Minibatch, generalized_advantages, steer
 from pixelpong.learners import Learner
 from pixelpong.learners.passes import Steps, adam_step, thread_pool
 from pixelpong.machine import count_cores
@@ -34,7 +33,7 @@ class PPOLearner(Learner):
     def __init__(self, config: Config) -> None:
         """Start with the parameters drawn from the seed."""
         super().__init__(config)
-        self._streams = np.zeros(config.num_envs, STREAM)
+        self._streams = np.zeros(config.num_envs, self._scene.stream)
         # If `workers` is set, several runs can share a machine's cores.
         workers = config.workers if config.engine == "threads" else None
         self._num_threads = min(workers or count_cores(), count_cores())
@@ -42,11 +41,12 @@ class PPOLearner(Learner):
     def items(self) -> list[Item]:
         """Return the next steps of all streams; item i has streams i, i + `MAX_ITEMS`, etc."""
         seed, update = self.config.seed, self.progress.update + 1
+        self._draw_preferences(update)
         opponents, rows = self._opponents(), as_bytes(self._streams)
         return [
             Item(
                 "train", seed, update, index, steps=self.config.num_steps,
-                streams=np.ascontiguousarray(rows[index::MAX_ITEMS]).view(STREAM)[:, 0],
+                streams=np.ascontiguousarray(rows[index::MAX_ITEMS]).view(self._scene.stream)[:, 0],
                 opponent=opponents[index],
             )
             for index in range(min(len(rows), MAX_ITEMS))
@@ -62,12 +62,15 @@ class PPOLearner(Learner):
         length = self.config.num_steps + 1
         sides = [side for result in played for side in result.sides]
         steps = joined(sides, length)[:, :-1]
-        points = []
+        points: list[tuple[str, int]] = []
         for opponent, result in zip(self._opponents(), played, strict=False):
-            rewards = joined(result.sides[:1], length)[:, :-1]["reward"]
-            points += [(opponent, int(reward)) for reward in rewards[rewards != 0]]
-        entropy, is_up = float(steps["entropy"].ravel().sum()), steps["action"] == ACTIONS.index(UP)
-        return self.progress.count(played, points, steps.size, entropy, int(is_up.sum()))
+            if self.config.is_pong:
+                rewards = joined(result.sides[:1], length)[:, :-1]["reward"]
+                points += [(opponent, int(reward)) for reward in rewards[rewards != 0]]
+        entropy, ups = float(steps["entropy"].ravel().sum()), None
+        if self.config.is_pong:
+            ups = int((steps["action"] == ACTIONS.index(UP)).sum())
+        return self.progress.count(played, points, steps.size, entropy, ups)
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return the parameters, Adam's moments, the streams and the counts."""
@@ -78,14 +81,30 @@ class PPOLearner(Learner):
     def _restore(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
         super()._restore(arrays, counters)
         # A game has one opponent, so if the opponent has changed, the stream starts a new game.
-        streams = np.ascontiguousarray(arrays["streams"]).view(STREAM)[:, 0]
-        if not are_streams(streams):
+        streams = np.ascontiguousarray(arrays["streams"]).view(self._scene.stream)[:, 0]
+        if not self._scene.are_streams(streams):
             what = "a stream has an index that is out of range"
             raise CheckpointError(f"the checkpoint is damaged: {what}")
-        self._streams = np.zeros(len(self._streams), STREAM)
+        self._streams = np.zeros_like(self._streams)
         before, now = self._opponents(self.progress.opponent), self._opponents()
         kept = [k for k in range(min(len(streams), len(now))) if before[k] == now[k]]
         as_bytes(self._streams)[kept] = as_bytes(streams)[kept]
+
+    def _draw_preferences(self, update: int) -> None:
+        """Draw the preferences of the games that explore, for this update.
+
+        They fade with the learning rate's fall. Of the games, those with the first numbers explore.
+        """
+        config, left = self.config, self.share_left()
+        if config.is_pong:
+            return
+        num_games, num_actions = len(self._streams), len(self._scene.actions)
+        count = int(config.explore_share * num_games)
+        scale = config.explore_scale * left
+        drawn = make_rng(config.seed, "explore", update).standard_normal((count, num_actions))
+        preferences = self._streams["preferences"]
+        preferences[:] = 0.0
+        preferences[:count, :num_actions] = scale * drawn
 
     def _finish_update(self, steps: int) -> None:
         """Start a new attempt if this one is behind.
@@ -117,6 +136,8 @@ class PPOLearner(Learner):
         """
         if steps := self.config.anneal_steps:
             return max(1 - self.progress.steps / steps, 0.0)
+        if not self.config.is_pong:
+            return 1.0
         won, start = self.progress.points_won_1000, self.config.anneal_from
         if won is None or won <= start:
             return 1.0
@@ -124,10 +145,19 @@ class PPOLearner(Learner):
 
     def _learn(self, played: list[Result]) -> tuple[dict[str, float], NDArray[np.uint16]]:
         """Do all passes over the steps, with the current learning rate and entropy bonus."""
-        config, left = self.config, self.share_left()
+        config, left, progress = self.config, self.share_left(), self.progress
         gae_lambda = config.gae_lambda_end + left * (config.gae_lambda - config.gae_lambda_end)
-        steps = lay_out(played, config.num_steps, config.gamma, gae_lambda)
-        learning_rate = left * config.learning_rate
+        steps = lay_out(
+            played,
+            config.num_steps,
+            config.gamma,
+            gae_lambda,
+            self._scene.parts,
+            self._preferences(),
+        )
+        is_steered = config.target_kl > 0
+        rate = config.learning_rate if progress.learning_rate is None else progress.learning_rate
+        learning_rate = rate * (min(1.0, 2 * left) if is_steered else left)
         weights = LossWeights(config.clip_coef, config.vf_coef, left**2 * config.ent_coef)
         rng = make_rng(config.seed, "learn", self.progress.update)
         losses, num_minibatches = [], min(config.num_minibatches, len(steps))
@@ -142,8 +172,18 @@ class PPOLearner(Learner):
                     losses.append(loss._asdict() | {"grad_norm": norm})
         self._keep_streams(played)
         means = {name: math.fsum(it[name] for it in losses) / len(losses) for name in losses[0]}
+        if is_steered and left > 0.5:
+            progress.learning_rate = steer(rate, means["kl"], config.target_kl)
         rows = np.flatnonzero(np.bincount(steps.indices)).astype(np.uint16)
         return means | {"learning_rate": learning_rate}, rows
+
+    def _preferences(self) -> NDArray[np.float64]:
+        """Return the preferences of each item's games in order, [num_envs, A]; [·, 0] in Pong."""
+        if self.config.is_pong:
+            return np.zeros((1, 0))
+        num_actions = len(self._scene.actions)
+        preferences = self._streams["preferences"][:, :num_actions]
+        return np.concatenate([preferences[index::MAX_ITEMS] for index in range(MAX_ITEMS)])
 
     def _keep_streams(self, played: list[Result]) -> None:
         """Store the streams after this update, with the opponent that they played against."""
@@ -154,8 +194,18 @@ class PPOLearner(Learner):
         self.progress.opponent = self.config.opponent
 
 
-def lay_out(played: list[Result], num_steps: int, gamma: float, gae_lambda: float) -> Steps:
-    """Join the results of an update into one list of steps."""
+def lay_out(
+    played: list[Result],
+    num_steps: int,
+    gamma: float,
+    gae_lambda: float,
+    parts: NDArray[np.int64],
+    preferences: NDArray[np.float64],
+) -> Steps:
+    """Join the results of an update into one list of steps.
+
+    `parts` and `preferences`, [games, A], are as in `pixelpong.learn.ppo`.
+    """
     sides = [side for result in played for side in result.sides]
     records = joined(sides, num_steps + 1)
     steps, values = records[:, :-1], records["value"]
@@ -174,8 +224,18 @@ def lay_out(played: list[Result], num_steps: int, gamma: float, gae_lambda: floa
         log_probabilities=steps["log_probability"].ravel(),
         advantages=advantages.ravel(),
         targets=targets.ravel(),
+        preferences=spread_preferences(preferences, steps.shape),
     )
-    return Steps(indices, offsets, batch)
+    return Steps(indices, offsets, batch, parts)
+
+
+def spread_preferences(
+    preferences: NDArray[np.float64], shape: tuple[int, ...]
+) -> NDArray[np.float64]:
+    """Repeat the preferences of each game for its steps; `shape` is the games and steps of each."""
+    games, steps = shape
+    width = preferences.shape[1]
+    return np.repeat(preferences, steps, axis=0) if width else np.zeros((games * steps, 0))
 
 
 def joined(sides: Sequence[Played], length: int) -> NDArray[np.void]:

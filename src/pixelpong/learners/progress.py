@@ -30,6 +30,7 @@ class Progress:
         default_factory=list
     )  # the last POINT_WINDOW rewards, oldest first
     adam_steps: int = 0  # number of optimizer steps in this attempt
+    learning_rate: float | None = None  # the learning rate as steered, before it falls
     opponent: str = BUILTIN  # the option in the last update, which the streams played against
 
     def count(
@@ -38,36 +39,44 @@ class Progress:
         points: Sequence[tuple[str, int]],
         steps: int,
         entropy: float,
-        ups: int,
+        ups: int | None,
     ) -> dict[str, Any]:
         """Count the results of an update; return the fields of `UpdateStats` about them.
 
-        `points` has the opponent and the reward of each finished point. `steps` is the number of
-        steps to learn from; `entropy` and `ups` are sums over them.
+        `points` has the opponent and the reward of each finished point, in Pong. `steps` is the
+        number of steps to learn from; `entropy` and `ups` are sums over them, and `ups` is None in
+        other games.
         """
         episodes = tuple(episode for result in results for episode in result.episodes)
         comparable = [reward for opponent, reward in points if opponent == BUILTIN]
         self.steps += steps
         self.frames += sum(result.frames for result in results)
         self.recent_points = [*self.recent_points, *comparable][-POINT_WINDOW:]
+        metrics = {
+            "mean_return": _mean([it.episode_return for it in episodes if not it.explores]),
+            "entropy": entropy / steps,  # mean entropy of the policy, in nats
+        }
+        if ups is not None:
+            metrics |= {
+                "points_won_share": _mean([reward > 0 for _, reward in points]),
+                "steps_per_point": steps / len(points) if points else None,
+                "up_share": ups / steps,
+            }
         return {
             "episodes": episodes,
             "running_means": tuple(map(self._end_episode, episodes)),
             "steps": steps,
             "play_seconds": math.fsum(result.seconds for result in results),
-            "metrics": {
-                "mean_return": _mean([episode.episode_return for episode in episodes]),
-                "points_won_share": _mean([reward > 0 for _, reward in points]),
-                "steps_per_point": steps / len(points) if points else None,
-                "entropy": entropy / steps,  # mean entropy of the policy, in nats
-                "up_share": ups / steps,
-            },
+            "metrics": metrics,
         }
 
     def _end_episode(self, episode: Episode) -> float | None:
-        """Count a finished episode; its return counts only against the built-in opponent."""
+        """Count a finished episode.
+
+        Its return counts only against the built-in opponent, and only if the game does not explore.
+        """
         self.episodes += 1
-        if episode.opponent == BUILTIN:
+        if episode.opponent == BUILTIN and not episode.explores:
             latest, mean = episode.episode_return, self.running_mean
             self.recent_returns = [*self.recent_returns, latest][-RETURN_WINDOW:]
             self.running_mean = latest if mean is None else 0.99 * mean + 0.01 * latest

@@ -70,5 +70,5 @@ class ReinforceLearner(Learner):
             [(BUILTIN, reward) for episode in episodes for reward in episode.rewards],
             sum(episode.steps for episode in episodes),
             math.fsum(episode.entropy for episode in episodes),
-            sum(episode.ups for episode in episodes),
+            sum(episode.ups or 0 for episode in episodes),
         )

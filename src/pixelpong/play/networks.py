@@ -11,8 +11,9 @@ pixels; each factor of a product gets half of it (Shapley values):
     classic  c_i = x_i Σ_h [h > 0] W1_ih W2_h
     gated    c_i = Σ_h [a_h > 0] (A_ih (u_h + v_h b_h / 2) + B_ih v_h a_h / 2)
 
-Here A and B are the two columns of W1, and u and v are the differences between W2's rows for UP and
-DOWN. The c_i and the bias add up to the difference of the logits.
+Here A and B are the two columns of W1. In Pong, u and v are the differences between W2's rows for
+UP and DOWN; in other games, between the rows of the best action and the mean of the others. The c_i
+and the bias add up to the difference of the logits.
 """
 
 from __future__ import annotations
@@ -27,14 +28,13 @@ from numpy.typing import NDArray
 from pixelpong.atari.steps.episode import Console, no_console
 from pixelpong.atari.steps.records import aligned_zeros
 from pixelpong.items import ACTIONS, DOWN, NUM_PIXELS, UP, Params, Played, read_only
-from pixelpong.kernels import playing
-from pixelpong.kernels.observing import MAX_ACTIVE, Seen, Sight
-from pixelpong.kernels.playing import play_gated, play_plain
-from pixelpong.kernels.records import GATED_STEP, MAX_INPUTS, NUM_MARKS, PLAIN_STEP, STREAM
+from pixelpong.kernels import deciding, playing
+from pixelpong.kernels.observing import MAX_ACTIVE
+from pixelpong.kernels.pong_game import play_plain
+from pixelpong.kernels.records import GATED_STEP, PLAIN_STEP
 from pixelpong.learn import gated, network
+from pixelpong.play.scenes import Scene
 from pixelpong.pong import features
-from pixelpong.pong.field import FIELD_SIZE
-from pixelpong.pong.preprocess import pack_field
 from pixelpong.seeding import make_rng
 
 # Values to use instead of a uniform number in [0, 1).
@@ -63,33 +63,46 @@ class Network:
     is not changed.
     """
 
-    actions: ClassVar[tuple[int, ...]]  # the actions that it chooses from
-    up: ClassVar[int]  # the action UP in the record
-    # Draws parameters; takes a generator, the number of hidden units and the type.
-    init: Callable[[np.random.Generator, int, str], Params]
-    shapes: Callable[[int], Shapes]  # takes the number of hidden units
-    _max_inputs: ClassVar[int]  # the most active inputs that a step can have
+    actions: tuple[int, ...]  # the actions that it chooses from
+    # Draws parameters; takes the scene, a generator, the number of hidden units and the type.
+    init: Callable[[Scene, np.random.Generator, int, str], Params]
+    shapes: Callable[[Scene, int], Shapes]  # takes the scene and the number of hidden units
     _step: ClassVar[np.dtype[Any]]
-    _kernel: ClassVar[Callable[..., int]]
     _keeps_hidden: ClassVar[bool] = False  # whether the record has the hidden activations
 
-    def __init__(self, params: Params, room: int = 1) -> None:
-        """Make a record with room for some steps; raise `ValueError` for unsuitable parameters."""
-        hidden, dtype = self.require_fit(params)
+    def __init__(
+        self, scene: Scene, params: Params, room: int = 1, *, life_cost: float = 0.0
+    ) -> None:
+        """Make a record with room for some steps; raise `ValueError` for unsuitable parameters.
+
+        `life_cost` is what a lost life costs in the recorded rewards, in games other than Pong.
+        """
+        hidden, dtype = self.require_fit(scene, params)
+        self.scene, self._life_cost = scene, life_cost
         self.indices = np.zeros(self._max_inputs, np.uint16)  # the inputs of the recorded steps
         self.offsets = np.zeros(room + 1, np.int64)  # the start of each step's inputs, then the end
         self.steps = np.zeros(room, self._step)
         self.hidden = np.zeros((room, hidden * self._keeps_hidden), dtype)
         self._scratch: Any = self._make_scratch(hidden, dtype)
+        self._codes = np.array(scene.actions)  # what the console does for each index of an action
         self.params = dict(params)
         self.use(params)
         # These are for decisions on screens.
-        self._uniforms, self.stream = np.zeros((1, 1, 1)), np.zeros(1, STREAM)
-        self._field = np.zeros((FIELD_SIZE, 2), np.uint64)
-        self._console = no_console(self._field)
+        self._uniforms, self.stream = np.zeros((1, 1, 1)), np.zeros(1, scene.stream)
+        self._drawn = scene.make_drawn()
+        self._console = no_console(self._drawn)
+
+    @property
+    def _max_inputs(self) -> int:
+        """The most active inputs that a step can have."""
+        return self.scene.max_inputs
+
+    @property
+    def _kernel(self) -> Callable[..., int]:
+        return self.scene.play
 
     @classmethod
-    def require_fit(cls, params: Params) -> tuple[int, np.dtype[Any]]:
+    def require_fit(cls, scene: Scene, params: Params) -> tuple[int, np.dtype[Any]]:
         """Refuse shapes that would be unsafe for kernels, and numbers that are not finite.
 
         Return the number of hidden units and the type.
@@ -97,9 +110,9 @@ class Network:
         shapes = {name: w.shape for name, w in params.items()}
         types = {w.dtype for w in params.values()}
         hidden = (*shapes.get("W1", ()), 0, 0)[1]
-        if shapes != cls.shapes(hidden) or types not in ({np.dtype("f4")}, {np.dtype("f8")}):
+        if shapes != cls.shapes(scene, hidden) or types not in ({np.dtype("f4")}, {np.dtype("f8")}):
             got = f"{shapes} of {', '.join(sorted(map(str, types)))}"
-            wanted = f"{cls.shapes(hidden)} of float32 or float64"
+            wanted = f"{cls.shapes(scene, hidden)} of float32 or float64"
             raise ValueError(f"its parameters do not fit this algorithm: {got}, not {wanted}")
         for name, w in params.items():
             if not np.isfinite(w).all():
@@ -149,13 +162,13 @@ class Network:
         """
         sides = (self, *left)
         networks = tuple(
-            playing.Network(side._arrays, side._scratch, side._max_inputs) for side in sides
+            playing.Network(side._arrays, side._scratch, side._max_inputs, side._codes)
+            for side in sides
         )
         records = tuple(
             playing.Record(side.indices, side.offsets, side.steps, side.hidden) for side in sides
         )
-        kernel = type(self)._kernel
-        return int(kernel(console, networks, records, streams, uniforms, first, t, learner))
+        return int(self._kernel(console, networks, records, streams, uniforms, first, t, learner))
 
     def played(self, count: int) -> Played:
         """Copy the first `count` steps of the record."""
@@ -167,21 +180,21 @@ class Network:
 
     def reset(self) -> None:
         """Forget the previous episode."""
-        self.stream[:] = np.zeros(1, STREAM)
+        self.stream[:] = np.zeros_like(self.stream)
 
     def act(self, screen: NDArray[np.uint8], uniform: float = GREEDY) -> int:
         """Observe the next screen and choose an action, using a number in [0, 1) or `GREEDY`."""
         self._uniforms[:] = uniform
         self.stream["is_new"] = 1
-        self._field[:] = pack_field(screen)
+        self.scene.draw(screen, self._drawn)
         self.play_streams(self._console, self.stream, self._uniforms, 0, 0)
-        return ACTIONS[self.stream["last_actions"][0, 0]]
+        return self.scene.actions[self.stream["last_actions"][0, 0]]
 
     def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
         """Observe the next screen of a replay, given the action taken there, or None at the end."""
         self.act(screen)
         if action is not None:
-            self.stream["last_actions"] = ACTIONS.index(action)
+            self.stream["last_actions"] = self.scene.actions.index(action)
 
     def inputs(self) -> NDArray[np.intp]:
         """Return the rows of the first layer that the last `act` summed, [K]."""
@@ -197,19 +210,23 @@ class Network:
 
 
 class PlainNetwork(Network):
-    """The classic network."""
+    """The classic network, which plays Pong."""
 
-    actions, up, _max_inputs, _step = (UP, DOWN), UP, MAX_ACTIVE, PLAIN_STEP
-    _kernel, _keeps_hidden = play_plain, True
-    init = staticmethod(network.init_params)
+    actions, _step, _keeps_hidden, _max_inputs = (UP, DOWN), PLAIN_STEP, True, MAX_ACTIVE
+    _kernel = staticmethod(play_plain)
 
     @staticmethod
-    def shapes(hidden: int) -> Shapes:
+    def init(scene: Scene, rng: np.random.Generator, hidden: int, dtype: str) -> Params:
+        """Draw the parameters of a network with this number of hidden units."""
+        return network.init_params(rng, hidden, dtype)
+
+    @staticmethod
+    def shapes(scene: Scene, hidden: int) -> Shapes:
         """Return the shapes of the parameters."""
         return {"W1": (NUM_PIXELS, hidden), "W2": (hidden,)}
 
-    def _make_arrays(self, params: Params) -> playing.PlainParams:
-        return playing.PlainParams(params["W1"], params["W2"])
+    def _make_arrays(self, params: Params) -> deciding.PlainParams:
+        return deciding.PlainParams(params["W1"], params["W2"])
 
     def answer(self) -> tuple[NDArray[np.float64], float | None]:
         """Return the probabilities of the last `act`; this network has no value."""
@@ -228,43 +245,41 @@ class PlainNetwork(Network):
 
 
 class GatedNetwork(Network):
-    """The fast network."""
+    """The fast network, for any game."""
 
-    actions, up, _max_inputs = ACTIONS, ACTIONS.index(UP), MAX_INPUTS
-    _step, _kernel = GATED_STEP, play_gated
+    _step = GATED_STEP
+
+    @property
+    def actions(self) -> tuple[int, ...]:  # type: ignore[override]
+        """The actions that it chooses from."""
+        return self.scene.actions
 
     @staticmethod
-    def init(rng: np.random.Generator, hidden: int, dtype: str) -> Params:
+    def init(scene: Scene, rng: np.random.Generator, hidden: int, dtype: str) -> Params:
         """Draw the parameters of a network with this number of hidden units."""
-        return gated.init_params(rng, features.NUM_INPUTS, hidden, dtype)
+        inputs, outputs, typical = scene.num_inputs, scene.num_outputs, scene.typical_inputs
+        return gated.init_params(rng, inputs, outputs, hidden, dtype, typical_inputs=typical)
 
     @staticmethod
-    def shapes(hidden: int) -> Shapes:
+    def shapes(scene: Scene, hidden: int) -> Shapes:
         """Return the shapes of the parameters."""
-        inputs, outputs = features.NUM_INPUTS, gated.NUM_OUTPUTS
+        inputs, outputs = scene.num_inputs, scene.num_outputs
         return {"W1": (inputs, hidden, 2), "W2": (outputs, hidden, 2), "b2": (outputs,)}
 
-    def _make_arrays(self, params: Params) -> playing.GatedParams:
+    def _make_arrays(self, params: Params) -> deciding.GatedParams:
         W1, W2, b2 = params["W1"], params["W2"], params["b2"]
-        return playing.GatedParams(W1.reshape(len(W1), -1), W2.reshape(len(W2), -1), b2)
+        return deciding.GatedParams(W1.reshape(len(W1), -1), W2.reshape(len(W2), -1), b2)
 
-    def _make_scratch(self, hidden: int, dtype: np.dtype[Any]) -> playing.GatedScratch:
-        zeros, outputs, actions = aligned_zeros, gated.NUM_OUTPUTS, len(ACTIONS)
-        return playing.GatedScratch(
-            Sight(features.list_cells_of_pixels(), features.list_geometry()),
-            Seen(
-                marks=np.zeros((4, NUM_MARKS), np.uint16),
-                num_before=zeros(1, dtype=np.int64),
-                pixels=np.zeros(NUM_PIXELS, np.uint16),
-            ),
-            playing.Layers(
-                z=zeros(2 * hidden, dtype=dtype),
-                lanes=zeros(8, dtype=dtype),
-                outputs=zeros(outputs),
-                log_probabilities=zeros(actions),
-                probabilities=zeros(actions),
-            ),
+    def _make_scratch(self, hidden: int, dtype: np.dtype[Any]) -> Any:
+        zeros, actions = aligned_zeros, len(self.scene.actions)
+        layers = deciding.Layers(
+            z=zeros(2 * hidden, dtype=dtype),
+            lanes=zeros(8, dtype=dtype),
+            outputs=zeros(self.scene.num_outputs),
+            log_probabilities=zeros(actions),
+            probabilities=zeros(actions),
         )
+        return self.scene.make_scratch(layers, self._life_cost)
 
     def answer(self) -> tuple[NDArray[np.float64], float | None]:
         """Return the probabilities and the value of the last `act`."""
@@ -299,7 +314,9 @@ def _grown(buffer: NDArray[Any], used: int, needed: int) -> NDArray[Any]:
     return copy
 
 
-def draw_params(algorithm: str, hidden: int, dtype: str, seed: int, attempt: int) -> Params:
+def draw_params(
+    scene: Scene, algorithm: str, hidden: int, dtype: str, seed: int, attempt: int
+) -> Params:
     """Draw the initial parameters of an attempt with this seed."""
     rng = make_rng(seed, "params", *([attempt] if attempt > 1 else []))
-    return NETS[algorithm].init(rng, hidden, dtype)
+    return NETS[algorithm].init(scene, rng, hidden, dtype)

@@ -2,7 +2,7 @@
 
 Every step takes one row of uniform numbers from the item's own generator. The first chooses the
 action, the second the number of frames; each of the others decides at one frame whether the last
-action sticks. So the result is a pure function of the item and the parameters, whichever worker
+action sticks, and in games other than Pong the last one how an episode opens. So the result is a pure function of the item and the parameters, whichever worker
 plays it.
 
 The opponent is the built-in player or, in the two-player game, a network: the learning one itself
@@ -11,21 +11,17 @@ or another agent. There the left side sees the field mirrored, so a network can 
 
 from __future__ import annotations
 
-import dataclasses
 import time
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.atari.games.rules import make_console
 from pixelpong.atari.machine.compiled import not_covered
 from pixelpong.atari.steps.episode import Console
 from pixelpong.config.protocols import Protocol
 from pixelpong.items import BUILTIN, SELF, Episode, Item, Params, Result
-from pixelpong.kernels.records import STREAM
 from pixelpong.play.networks import GREEDY, LOOK, NETS, Network
-from pixelpong.pong.modes import MAX_FRAMES
-from pixelpong.pong.native import rules_of
+from pixelpong.play.scenes import Scene, find_scene
 from pixelpong.seeding import make_rng
 
 _BLOCK = 1024  # number of steps drawn at once for a game of unknown length
@@ -34,12 +30,27 @@ _BLOCK = 1024  # number of steps drawn at once for a game of unknown length
 class Player:
     """Plays items on its own consoles: in each mode, one for games and one for streams."""
 
-    def __init__(self, protocol: Protocol, algorithm: str, opponent: Params | None = None) -> None:
+    def __init__(
+        self,
+        protocol: Protocol,
+        algorithm: str,
+        opponent: Params | None = None,
+        *,
+        scene: Scene | None = None,
+        life_cost: float = 0.0,
+    ) -> None:
         """Play by a protocol with the network that an algorithm trains.
 
-        `opponent` holds the parameters of an opposing agent, if there is one.
+        Args:
+            protocol: the rules.
+            algorithm: ``"reinforce"`` or ``"ppo"``.
+            opponent: the parameters of an opposing agent, if there is one.
+            scene: what the networks see; by default what random play shows of the game.
+            life_cost: what a lost life costs in the recorded rewards.
         """
-        self._protocol, self._network_type, self._opponent = protocol, NETS[algorithm], opponent
+        self._protocol, self._opponent = protocol, opponent
+        self._scene = scene or find_scene(protocol.game)
+        self._network_type, self._life_cost = NETS[algorithm], life_cost
         self._consoles: dict[tuple[int, bool], Console] = {}  # by number of sides, and for streams
         self._networks: list[Network] = []  # the learning network, then the other one
 
@@ -68,7 +79,7 @@ class Player:
         self, item: Item, sides: list[Network], learner: int, rng: np.random.Generator
     ) -> tuple[NDArray[np.void], list[Episode], int]:
         """Play one game to its end, drawing its random numbers a block at a time."""
-        console, streams = self._console(item), np.zeros(1, STREAM)
+        console, streams = self._console(item), np.zeros(1, self._scene.stream)
         episodes: list[Episode] = []
         t = end = 0
         while not episodes:
@@ -77,7 +88,7 @@ class Player:
                 first, end = t, t + _BLOCK
             t = _play_on(console, sides, streams, uniforms, first, t, learner)
             if not streams["game"]["is_on"][0]:
-                episodes.append(_end(streams[0], item.opponent))
+                episodes.append(self._scene.end(streams[0], item.opponent))
         return streams, episodes, t
 
     def _play_streams(
@@ -87,7 +98,7 @@ class Player:
         assert item.steps is not None
         console, episodes = self._console(item), list[Episode]()
         count = 1 if item.streams is None else len(item.streams)
-        streams = np.zeros(count, STREAM)
+        streams = np.zeros(count, self._scene.stream)
         if item.streams is not None:  # copied as bytes; copying fields takes five times as long
             streams.view(np.uint8)[:] = item.streams.view(np.uint8)
         uniforms = self._draw(item, rng, count, item.steps, len(sides))
@@ -98,7 +109,7 @@ class Player:
             t = _play_on(console, sides, streams, uniforms, 0, t, learner)
             number = (t - 1) // length
             if not streams["game"]["is_on"][number]:
-                episodes.append(_end(streams[number], item.opponent))
+                episodes.append(self._scene.end(streams[number], item.opponent))
         return streams, episodes, t
 
     def _seat(self, item: Item, params: Params) -> list[Network]:
@@ -108,7 +119,10 @@ class Player:
             other = params if item.opponent == SELF else self._opponent
             assert other is not None, "the worker has no such opponent"
             used.append(other)
-        self._networks += [self._network_type(p, _BLOCK) for p in used[len(self._networks) :]]
+        self._networks += [
+            self._network_type(self._scene, it, _BLOCK, life_cost=self._life_cost)
+            for it in used[len(self._networks) :]
+        ]
         sides = self._networks[: len(used)]
         for network, its_params in zip(sides, used, strict=True):
             network.use(its_params)
@@ -120,18 +134,17 @@ class Player:
         """Choose the console for an item, with the protocol's rules."""
         num_sides, is_stream = 1 if item.opponent == BUILTIN else 2, item.steps is not None
         if (num_sides, is_stream) not in self._consoles:
-            rules = rules_of(self._protocol, num_sides)
-            if is_stream:
-                # After 18 minutes the cartridge stops the game and cycles colours.
-                rules = dataclasses.replace(rules, max_frames=min(rules.max_frames, MAX_FRAMES))
-            self._consoles[num_sides, is_stream] = make_console(rules)
+            self._consoles[num_sides, is_stream] = self._scene.make_console(
+                self._protocol, num_sides, is_endless=is_stream
+            )
         return self._consoles[num_sides, is_stream]
 
     def _draw(
         self, item: Item, rng: np.random.Generator, count: int, steps: int, sides: int
     ) -> NDArray[np.float64]:
         """Draw uniform numbers for steps: for each side, the action's, then the game's."""
-        uniforms = rng.random((count, steps, sides * (2 + self._protocol.max_frame_skip)))
+        width = sides * (2 + self._protocol.max_frame_skip) + self._scene.num_openings
+        uniforms = rng.random((count, steps, width))
         if item.is_greedy:
             uniforms[:, :, 0] = GREEDY
         return uniforms
@@ -158,18 +171,3 @@ def _play_on(
         if not game["is_on"]:
             break
     return t
-
-
-def _end(stream: np.void, opponent: str) -> Episode:
-    """Return the episode that has just ended."""
-    tally, game = stream["tally"], stream["game"]
-    count = tally["points"]
-    return Episode(
-        steps=int(game["steps"]),
-        frames=int(game["num_frames"]),
-        entropy=float(tally["entropy"]),
-        ups=int(tally["ups"]),
-        ends=tuple(tally["ends"][:count].tolist()),
-        rewards=tuple(tally["rewards"][:count].tolist()),
-        opponent=opponent,
-    )

@@ -33,6 +33,7 @@ from pixelpong.kernels.reinforce import add_rows, discounted_returns, episode_gr
 from pixelpong.learn.returns import standardize
 from pixelpong.play.networks import NETS
 from pixelpong.play.player import Player
+from pixelpong.play.scenes import Scene, find_scene
 from pixelpong.seeding import make_rng
 
 GROUP_SIZE = 20  # episodes; the last group of a batch may be smaller
@@ -126,18 +127,23 @@ class Worker:
         return dataclasses.replace(result, sides=(), streams=None, grads=grads)
 
 
-def make_worker(config: Config, opponent: Params | None = None) -> Worker:
+def make_worker(
+    config: Config, opponent: Params | None = None, scene: Scene | None = None
+) -> Worker:
     """Make a worker for the algorithm that `config` names, with compiled kernels.
 
-    `opponent` holds the parameters of an opposing agent, if there is one.
+    `opponent` holds the parameters of an opposing agent, if there is one; `scene` is as in
+    `Player`.
     """
-    protocol, algorithm = config.protocol, config.algorithm
+    scene = scene or find_scene(config.game)
+    protocol, algorithm, life_cost = config.protocol, config.algorithm, config.life_cost
     # Games of one frame compile all kernels, so that no item has to wait for the compiler. The
     # kernel for two networks in a game is compiled separately.
-    short = Player(dataclasses.replace(protocol, max_frames=1), algorithm)
-    params = NETS[algorithm].init(make_rng(0, "bench"), 1, config.dtype)
+    short = Player(dataclasses.replace(protocol, max_frames=1), algorithm, scene=scene)
+    params = NETS[algorithm].init(scene, make_rng(0, "bench"), 1, config.dtype)
     has_two_networks = algorithm == "ppo" and config.opponent != BUILTIN
     for against in (BUILTIN, SELF) if has_two_networks else (BUILTIN,):
         item = Item("train", 0, 0, 0, steps=1 if algorithm == "ppo" else None, opponent=against)
         Worker(short, config.gamma).play(item, params)
-    return Worker(Player(protocol, algorithm, opponent), config.gamma)
+    player = Player(protocol, algorithm, opponent, scene=scene, life_cost=life_cost)
+    return Worker(player, config.gamma)

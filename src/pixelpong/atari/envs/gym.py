@@ -7,14 +7,7 @@ from typing import Any
 import gymnasium
 from numpy.typing import NDArray
 
-
-def id_of(game: str, namespace: str = "pixelpong", version: int = 0) -> str:
-    """Return the name of a game's environment in Gymnasium.
-
-    >>> id_of("ms_pacman"), id_of("breakout", "ALE", 5)
-    ('pixelpong/MsPacman-v0', 'ALE/Breakout-v5')
-    """
-    return f"{namespace}/{game.title().replace('_', '')}-v{version}"
+from pixelpong.atari.machine.cartridges import id_of
 
 
 def make_theirs(game: str, **options: Any) -> gymnasium.Env[NDArray[Any], Any]:

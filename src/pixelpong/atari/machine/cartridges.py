@@ -71,6 +71,15 @@ def cartridge(name: str) -> Cartridge:
     return Cartridge(name, **line)
 
 
+def id_of(game: str, namespace: str = "pixelpong", version: int = 0) -> str:
+    """Return the name of a game's environment in Gymnasium.
+
+    >>> id_of("ms_pacman"), id_of("breakout", "ALE", 5)
+    ('pixelpong/MsPacman-v0', 'ALE/Breakout-v5')
+    """
+    return f"{namespace}/{game.title().replace('_', '')}-v{version}"
+
+
 def _squeeze(name: str) -> str:
     """Reduce a name to the letters that ale-py's and Gymnasium's names of a game share.
 

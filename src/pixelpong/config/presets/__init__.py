@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from pixelpong.config import OPTIONS, Config, require_used
+from pixelpong.config.protocols import PONG
 from pixelpong.errors import ConfigError, refusing
 
 FILE_LIMIT = 1 << 16  # size limit of a file in bytes; all options together take about 2,000
@@ -55,10 +57,25 @@ def combine(
     Without a `preset`, the file's preset is used, or else the default. The file's `content` and the
     `given` options are not checked yet; `origins` names the two in errors.
     """
+    game = given.get("game", content.get("game", PONG))
     if not isinstance(preset, Config):
-        preset = load_preset(preset or content.get("preset", Config.preset))
+        by_game = Config.preset if game == PONG else "atari"
+        preset = load_preset(preset or content.get("preset", by_game))
     config = preset.updated({**content, "preset": preset.preset}, origins[0])
     config = config.updated(given, origins[1])
     for names, origin in zip((content, given), origins, strict=True):
         require_used(names, config, origin)
+    _require_fit(config)
+    chosen = {**content, **given}
+    if not config.is_pong and "total_timesteps" in chosen and "anneal_steps" not in chosen:
+        config = replace(config, anneal_steps=config.total_timesteps or 0)
     return config
+
+
+def _require_fit(config: Config) -> None:
+    """Refuse a preset that is not for the game."""
+    if config.is_pong and config.preset == "atari":
+        raise ConfigError("The preset atari is for games other than Pong; choose a --game.")
+    if not config.is_pong and config.preset != "atari":
+        what = f"The preset {config.preset} is for Pong, and the game is {config.game}."
+        raise ConfigError(f"{what} Use --preset atari, or leave it out.")

@@ -34,7 +34,7 @@ from pixelpong.faces.look.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLO
 from pixelpong.faces.look.reel import scale_saliency, steps_per_second
 from pixelpong.items import DOWN, STAY, UP
 from pixelpong.machine import require
-from pixelpong.play.networks import APPEARED, NETS, STAYED, VANISHED, Explanation
+from pixelpong.play.networks import APPEARED, STAYED, VANISHED, Explanation
 from pixelpong.run.files import write_whole
 from pixelpong.run.words import signed
 
@@ -255,7 +255,7 @@ class _Bar(NamedTuple):
 def _list_bars(agent: Agent, seen: Explanation, chosen: int | None) -> list[_Bar]:
     """List the bars: the probability of each action, and the value if the agent has one."""
     bars = []
-    actions = NETS[agent.algorithm].actions
+    actions = agent.make_network().actions
     for action, chance in zip(actions, seen.probabilities.tolist(), strict=True):
         name, slot = ACTION_NAMES[action], ACTION_INDICES[action]
         bars.append(_Bar(name, f"{chance:.0%}", slot, 0.0, chance, action == chosen))
