@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
 from pixelpong.atari.machine.cartridges import cartridge, scored_names
 from pixelpong.config.protocols import PONG, Name, Protocol, find_protocol, protocol_of
-from pixelpong.errors import ConfigError, did_you_mean, unknown
+from pixelpong.errors import ConfigError, EmulatorError, did_you_mean, unknown
 from pixelpong.schema import (
     Count,
     FrameLimit,

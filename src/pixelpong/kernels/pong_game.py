@@ -55,7 +55,7 @@ def _reward_point(network, console, stream, step, side):  # type: ignore[no-unty
 
 
 def _make_count(up: int) -> Any:
-    """Make the part that counts a step of the learning side; `up` is the action UP in its record."""
+    """Make the part that counts a step of the learning side; `up` is UP in its record."""
 
     @kernel_part
     def count(stream, step):  # type: ignore[no-untyped-def]

@@ -21,6 +21,10 @@ compile; a new array, `max` or a four-value assignment takes a few tenths of a s
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pixelpong.atari.steps.compiling import kernel
 from pixelpong.learn.ppo import LossStats
@@ -93,8 +97,16 @@ def sum_rows(source, rows, starts, stops, totals):  # type: ignore[no-untyped-de
             k += 1
 
 
+class Scratch(NamedTuple):
+    """Room for the numbers of a step."""
+
+    units: NDArray[Any]  # [2, 2H + 1]: activations, the last of which is 1, and sums
+    # [3, O]: the outputs; log-probabilities and probabilities of the actions.
+    outputs: NDArray[np.float64]
+
+
 @kernel
-def differentiate(W2, z, batch, weights, size, parts, scratch, y, dW2):  # type: ignore[no-untyped-def]
+def differentiate(W2, z, batch, weights, size, parts, scratch, dW2):  # type: ignore[no-untyped-def]
     """Compute the contribution of some steps to the gradient of a minibatch's mean loss.
 
     Definition: `pixelpong.learn.gated.read_out`, `pixelpong.learn.ppo.loss_gradient` and
@@ -110,8 +122,7 @@ def differentiate(W2, z, batch, weights, size, parts, scratch, y, dW2):  # type:
         weights: `pixelpong.learn.ppo.LossWeights`.
         size: the number of steps in the whole minibatch.
         parts: [A, ·] int64, see `pixelpong.learn.ppo.add_parts`.
-        scratch: [2, 2H + 1]; changed: activations, the last of which is 1, and sums.
-        y: [3, O] float64, scratch: the outputs, and the actions' log-probabilities and probabilities.
+        scratch: `Scratch`; changed.
         dW2: [O, 2H + 1]; replaced by the gradient with respect to the output layer.
 
     Returns `LossStats`, with sums over these steps instead of means.
@@ -121,8 +132,8 @@ def differentiate(W2, z, batch, weights, size, parts, scratch, y, dW2):  # type:
     units, quarter = z.shape[1] // 2, z.shape[1] // 4
     clip_coef, vf_coef, ent_coef = weights.clip_coef, weights.vf_coef, weights.ent_coef
     surrogates = squares = entropies = kl = clipped = 0.0
-    h, lanes = scratch[0], scratch[1]
-    y, logs, pi = y[0], y[1], y[2]
+    h, lanes = scratch.units[0], scratch.units[1]
+    y, logs, pi = scratch.outputs[0], scratch.outputs[1], scratch.outputs[2]
     num_actions, num_outputs = len(parts), len(W2)
     for m in range(len(z)):
         row = z[m]

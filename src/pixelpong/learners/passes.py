@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from pixelpong.atari.steps.records import aligned_zeros
 from pixelpong.items import Params, as_matrix
 from pixelpong.kernels.optimizer import AdamArrays, adam_rows
-from pixelpong.kernels.ppo import differentiate, list_steps, sum_rows
+from pixelpong.kernels.ppo import Scratch, differentiate, list_steps, sum_rows
 from pixelpong.learn.optimizer import AdamScales
 from pixelpong.learn.ppo import LossStats, LossWeights, Minibatch
 from pixelpong.learn.returns import standardize
@@ -146,8 +146,8 @@ class _MinibatchWork:
         offsets, chosen, z = self._steps.offsets, self._chosen[piece], self._z[piece]
         sum_rows(self._W1.w, self._steps.indices, offsets[chosen], offsets[chosen + 1], z)
         (num_outputs, columns), dtype = self._outputs.shape, z.dtype
-        dW2, scratch = (aligned_zeros(length, columns, dtype=dtype) for length in (num_outputs, 2))
-        scratch[:] = 1
+        dW2, units = (aligned_zeros(length, columns, dtype=dtype) for length in (num_outputs, 2))
+        units[:] = 1
         loss = differentiate(
             self._outputs,
             z,
@@ -155,8 +155,7 @@ class _MinibatchWork:
             self._weights,
             len(self._chosen),
             self._steps.parts,
-            scratch,
-            aligned_zeros(3, num_outputs),
+            Scratch(units, aligned_zeros(3, num_outputs)),
             dW2,
         )
         return dW2, loss
