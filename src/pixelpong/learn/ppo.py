@@ -86,7 +86,7 @@ def add_parts(y: NDArray[Any], parts: NDArray[np.int64], preferences: NDArray[An
     `parts` [A, K] has the outputs that are added to each action's own; `preferences` is [M, A], or
     [M, 0] without preferences.
     """
-    logits = y[:, : len(parts)] + y[:, parts].sum(axis=2)
+    logits: NDArray[Any] = y[:, : len(parts)] + y[:, parts].sum(axis=2)
     return logits + preferences if preferences.shape[1] else logits
 
 

@@ -147,14 +147,8 @@ class PPOLearner(Learner):
         """Do all passes over the steps, with the current learning rate and entropy bonus."""
         config, left, progress = self.config, self.share_left(), self.progress
         gae_lambda = config.gae_lambda_end + left * (config.gae_lambda - config.gae_lambda_end)
-        steps = lay_out(
-            played,
-            config.num_steps,
-            config.gamma,
-            gae_lambda,
-            self._scene.parts,
-            self._preferences(),
-        )
+        parts, preferences = self._scene.parts, self._preferences()
+        steps = lay_out(played, config.num_steps, config.gamma, gae_lambda, parts, preferences)
         is_steered = config.target_kl > 0
         rate = config.learning_rate if progress.learning_rate is None else progress.learning_rate
         learning_rate = rate * (min(1.0, 2 * left) if is_steered else left)

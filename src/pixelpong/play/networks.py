@@ -188,7 +188,7 @@ class Network:
         self.stream["is_new"] = 1
         self.scene.draw(screen, self._drawn)
         self.play_streams(self._console, self.stream, self._uniforms, 0, 0)
-        return self.scene.actions[self.stream["last_actions"][0, 0]]
+        return self.scene.actions[int(self.stream["last_actions"][0, 0])]
 
     def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
         """Observe the next screen of a replay, given the action taken there, or None at the end."""

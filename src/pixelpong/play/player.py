@@ -2,8 +2,8 @@
 
 Every step takes one row of uniform numbers from the item's own generator. The first chooses the
 action, the second the number of frames; each of the others decides at one frame whether the last
-action sticks, and in games other than Pong the last one how an episode opens. So the result is a pure function of the item and the parameters, whichever worker
-plays it.
+action sticks. In games other than Pong, one more decides how an episode opens. So the result is a
+pure function of the item and the parameters, whichever worker plays it.
 
 The opponent is the built-in player or, in the two-player game, a network: the learning one itself
 or another agent. There the left side sees the field mirrored, so a network can play either side.

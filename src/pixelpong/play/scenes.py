@@ -272,7 +272,8 @@ def list_parts(actions: tuple[int, ...]) -> NDArray[np.int64]:
     [[4, 7, 10], [4, 7, 11], [5, 7, 10]]
     """
     first = np.cumsum([len(actions) + 1, *_NUM_PARTS[:-1]])
-    return np.array([(_ACROSS[it], _UP_DOWN[it], _FIRES[it]) for it in actions]) + first
+    parts: NDArray[np.int64] = np.array([(_ACROSS[it], _UP_DOWN[it], _FIRES[it]) for it in actions])
+    return parts + first
 
 
 @functools.cache
