@@ -124,6 +124,21 @@ class Episode:
     opponent: str = BUILTIN  # the item's opponent
     explores: bool = False  # whether the game had preferences at its end, see `learn.ppo`
 
+    @classmethod
+    def of_points(
+        cls,
+        steps: int,
+        frames: int,
+        entropy: float,
+        ups: int,
+        ends: tuple[int, ...],
+        rewards: tuple[int, ...],
+        opponent: str = BUILTIN,
+    ) -> Episode:
+        """Make an episode of Pong, whose return is the sum of its points."""
+        total = float(sum(rewards))
+        return cls(steps, frames, entropy, total, ups, ends, rewards, opponent)
+
     def line(self) -> dict[str, Any]:
         """Return the episode as a line of a file; everything in it follows from the seed."""
         line: dict[str, Any] = {

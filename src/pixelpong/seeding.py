@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 # A purpose's position is part of the seed, so new purposes are added at the end.
-_PURPOSES = ("params", "train", "evaluate", "bootstrap", "bench", "learn", "play", "tournament")
+_PURPOSES = (
+    "params", "train", "evaluate", "bootstrap", "bench", "learn", "play", "tournament", "sight",
+    "explore",
+)  # fmt: skip
 
 
 def make_rng(seed: int, purpose: str, *index: int) -> np.random.Generator:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from dense import make_params
+from dense import PONG, make_params
 
 from pixelpong.agent.game import Moment
 from pixelpong.faces.look.reel import HEIGHTS, expect
@@ -32,7 +32,7 @@ BEFORE, NOW = make_moment((30, 130), 60), make_moment((36, 134), 64)
 
 @pytest.mark.parametrize("algorithm", ["reinforce", "ppo"])
 def test_each_height_is_what_a_network_says_that_is_asked_there(algorithm):
-    network = NETS[algorithm](make_params(algorithm, 12, "float32"))
+    network = NETS[algorithm](PONG, make_params(algorithm, 12, "float32"))
     found = expect(network, BEFORE, NOW)
     assert (found["step"], found["ball"], found["paddle"]) == (7, (36, 134), 64)
     assert len(found["probabilities"]) == len(HEIGHTS)

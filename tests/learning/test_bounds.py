@@ -13,6 +13,7 @@ import numba
 import numpy as np
 import pytest
 from promises import promise
+from sparse import NO_PARTS
 from toys import toy_config
 
 import pixelpong
@@ -91,10 +92,11 @@ def test_steps_whose_offsets_do_not_fit_their_entries_are_refused(tmp_path, play
     pixelpong.train(toy_config("fast", updates=1, num_steps=50), run=tmp_path / "run", quiet=True)
     (results,) = played
     (side,) = results[1].sides
-    lay_out(results, 50, 0.99, 0.95)
+    last = NO_PARTS, np.zeros((1, 0))
+    lay_out(results, 50, 0.99, 0.95, *last)
     for place, value in ((20, 0), (0, 1), (51, len(side.indices) + 1), (50, 3)):
         offsets = side.offsets.copy()
         offsets[place] = value
         bad = dataclasses.replace(side, offsets=offsets)
         with pytest.raises(RuntimeError, match="offsets do not fit"):
-            lay_out([dataclasses.replace(results[1], sides=(bad,))], 50, 0.99, 0.95)
+            lay_out([dataclasses.replace(results[1], sides=(bad,))], 50, 0.99, 0.95, *last)

@@ -6,10 +6,18 @@ import math
 
 import numpy as np
 import pytest
-from dense import Step, decide, make_params, record
+from dense import PONG, Step, decide, make_params, record
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sparse import draw_minibatch, draw_network, draw_steps, is_near_a_kink, screens
+from sparse import (
+    count_outputs,
+    draw_minibatch,
+    draw_network,
+    draw_parts,
+    draw_steps,
+    is_near_a_kink,
+    screens,
+)
 
 from pixelpong.atari.machine.palette import PALETTE
 from pixelpong.items import DOWN, NUM_PIXELS, STAY, UP, Played
@@ -45,7 +53,7 @@ def test_a_decision_on_a_screen_is_the_networks_on_the_dense_observation(
     algorithm, dtype, frames, draws, seed, hidden
 ):
     params = make_params(algorithm, hidden, np.dtype(dtype).name, seed)
-    player, before, last = NETS[algorithm](params), None, STAY
+    player, before, last = NETS[algorithm](PONG, params), None, STAY
     for screen, draw in zip(frames, draws, strict=False):
         action, now = player.act(screen, draw), preprocess(PALETTE[screen])
         x, logits, value = decide(algorithm, params, before, now, last)
@@ -70,7 +78,9 @@ def test_a_decision_on_a_screen_is_the_networks_on_the_dense_observation(
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_the_probability_of_a_huge_logit_is_finite(sign):
-    player = PlainNetwork({"W1": np.full((NUM_PIXELS, 3), 1e30), "W2": np.full(3, 1.0 * sign)})
+    player = PlainNetwork(
+        PONG, {"W1": np.full((NUM_PIXELS, 3), 1e30), "W2": np.full(3, 1.0 * sign)}
+    )
     actions = [player.act(screen) for screen in (EMPTY, FULL)]
     assert (actions[1], max(player.answer()[0])) == (UP if sign == 1 else DOWN, 1.0)
 
@@ -144,19 +154,21 @@ def add_rows_of_inputs(rng, dtype, size, hidden):
 
 def differentiate(rng, dtype, size, hidden):
     """Outputs, loss, gradient in the outputs, and back: one kernel, three definitions."""
-    params, weights = draw_network(rng, hidden, dtype), LossWeights(*rng.random(3))
+    parts = draw_parts(rng)
+    num_outputs = count_outputs(parts)
+    params, weights = draw_network(rng, hidden, dtype, num_outputs), LossWeights(*rng.random(3))
     z = rng.standard_normal((size, hidden, 2)).astype(dtype)
     y = gated.read_out(params, z).astype(np.float64)
-    _, batch = draw_minibatch(rng, size)
-    wanted_dy, wanted = loss_gradient(y, batch, weights)
+    _, batch = draw_minibatch(rng, size, parts, y)
+    wanted_dy, wanted = loss_gradient(y, batch, weights, parts)
     # Every step is a line of the unit matrix: then its gradient in W1 is that in z.
     unit = params | {"W1": np.zeros((size, hidden, 2), dtype)}
     grads = gated.backward(unit, np.eye(size, dtype=dtype), z, wanted_dy.astype(dtype))
-    W2, dW2 = output_layer(params), np.full((4, 2 * hidden + 1), np.nan, dtype)
-    h = np.ones((2, 2 * hidden + 1), dtype)
+    W2, dW2 = output_layer(params), np.full((num_outputs, 2 * hidden + 1), np.nan, dtype)
+    room = ppo.Scratch(np.ones((2, 2 * hidden + 1), dtype), np.zeros((3, num_outputs)))
     flat = z.reshape(size, -1).copy()
-    sums = ppo.differentiate(W2, flat, batch, weights, size, h, np.zeros(4), dW2)
-    if is_near_a_kink(y, batch, weights):
+    sums = ppo.differentiate(W2, flat, batch, weights, size, parts, room, dW2)
+    if is_near_a_kink(y, batch, weights, parts):
         return  # rounding decides on which side
     yield flat, grads["W1"].reshape(size, -1)
     yield dW2, output_layer(grads)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from sparse import draw_minibatch, draw_network, draw_steps, is_near_a_kink
+from sparse import draw_minibatch, draw_network, draw_parts, draw_steps, is_near_a_kink
 
 from pixelpong.items import DOWN, NUM_PIXELS, UP
 from pixelpong.kernels import reinforce
@@ -169,15 +169,18 @@ def test_advantages_are_weighted_sums_of_errors(seed, gamma, gae_lambda):
             assert got[n, t] == pytest.approx(wanted, abs=1e-12)
 
 
-def literal_losses(y, batch, weights):
+def literal_losses(y, batch, weights, parts):
     """The formulas of the module, step by step, in plain floats; in the order of `LossStats`."""
     for m, outputs in enumerate(y.tolist()):
-        exps = [np.exp(logit) for logit in outputs[:3]]
+        logits = [outputs[a] + sum(outputs[k] for k in each) for a, each in enumerate(parts)]
+        for a, preference in enumerate(batch.preferences[m]):
+            logits[a] += preference
+        exps = [np.exp(logit) for logit in logits]
         pi = [e / sum(exps) for e in exps]
         ratio = pi[batch.actions[m]] / np.exp(batch.log_probabilities[m])
         clipped = min(max(ratio, 1 - weights.clip_coef), 1 + weights.clip_coef)
         gain = batch.advantages[m]
-        error = outputs[3] - batch.targets[m]
+        error = outputs[len(parts)] - batch.targets[m]
         entropy = -sum(p * np.log(p) for p in pi)
         loss = -min(ratio * gain, clipped * gain)
         loss += weights.vf_coef * error**2 / 2 - weights.ent_coef * entropy
@@ -188,17 +191,18 @@ def literal_losses(y, batch, weights):
 @given(seed=st.integers(0, 2**32 - 1), size=st.integers(1, 12))
 def test_the_loss_is_the_formulas_and_its_gradient_theirs(seed, size):
     rng = np.random.default_rng(seed)
-    y, batch = draw_minibatch(rng, size)
+    parts = draw_parts(rng)
+    y, batch = draw_minibatch(rng, size, parts)
     weights = LossWeights(*rng.random(3))
 
     def literal(y):
-        return np.mean([*literal_losses(y, batch, weights)], axis=0)
+        return np.mean([*literal_losses(y, batch, weights, parts)], axis=0)
 
-    dy, stats = loss_gradient(y, batch, weights)
+    dy, stats = loss_gradient(y, batch, weights, parts)
     assert list(stats) == pytest.approx(literal(y).tolist(), abs=1e-12)
     direction, step = rng.standard_normal(y.shape), 1e-6
     up, down = (literal(y + s * direction)[0] for s in (step, -step))
-    if not is_near_a_kink(y, batch, weights):
+    if not is_near_a_kink(y, batch, weights, parts):
         slope = (up - down) / (2 * step)
         assert slope == pytest.approx(float((dy * direction).sum()), abs=1e-7, rel=1e-6)
 
@@ -242,7 +246,9 @@ def test_the_constants_of_both_optimizers_halve_a_step_of_their_own_size():
 
 def test_initial_outputs_are_near_zero_and_pre_activations_near_one():
     """With a hundred inputs that are 1 in the fast network."""
-    params = gated.init_params(np.random.default_rng(0), 3000, 100, "float64")
+    params = gated.init_params(
+        np.random.default_rng(0), 3000, 4, 100, "float64", typical_inputs=100
+    )
     x = (np.random.default_rng(1).random((200, 3000)) < 100 / 3000).astype(np.float64)
     y, z = gated.forward(params, x)
     assert z.std() == pytest.approx(1, rel=0.05)

@@ -9,6 +9,7 @@ import json
 
 import numpy as np
 import pytest
+from sparse import NO_PARTS
 from toys import toy_config
 
 from pixelpong.config import Config
@@ -126,9 +127,10 @@ def ppo_update(config, state, results, number=1):
             y, z = gated.forward(state, x[chosen])
             batch = Minibatch(
                 actions[chosen], logs[chosen], standardize(advantages.ravel()[chosen]),
-                targets[chosen],
+                targets[chosen], np.zeros((len(chosen), 0)),
             )  # fmt: skip
-            grads = gated.backward(state, x[chosen], z, loss_gradient(y, batch, weights)[0])
+            dy, _ = loss_gradient(y, batch, weights, NO_PARTS)
+            grads = gated.backward(state, x[chosen], z, dy)
             norms.append(np.sqrt(sum(float((g**2).sum()) for g in grads.values())))
             touched = x[chosen].any(axis=0)
             for name, g in grads.items():
@@ -226,7 +228,7 @@ def test_a_mean_square_decays_where_a_batch_has_no_gradient_too():
 def test_running_mean_is_the_originals():
     progress = Progress()
     for ends in ((-1,) * 21, (1, 1) + (-1,) * 21):
-        episode = Episode(10, 40, 5.0, 5, (), ends)
+        episode = Episode.of_points(10, 40, 5.0, 5, (), ends)
         progress.count([Result((episode,), 40, 0.0)], [(BUILTIN, -1)], 10, 5.0, 5)
     assert progress.running_mean == pytest.approx(-21 * 0.99 - 19 * 0.01)
     assert progress.mean_return_100 == -20.0
@@ -375,8 +377,8 @@ def test_with_anneal_steps_the_rate_falls_with_the_steps_whatever_is_won(steps, 
 def test_only_points_and_games_against_the_builtin_opponent_tell_how_strong_it_is():
     """A level game against itself says nothing."""
     progress = Progress()
-    games = [Episode(10, 40, 5.0, 5, (), (1,) * 21, opponent="self")]
-    games += [Episode(10, 40, 5.0, 5, (), (-1,) * 21)]
+    games = [Episode.of_points(10, 40, 5.0, 5, (), (1,) * 21, opponent="self")]
+    games += [Episode.of_points(10, 40, 5.0, 5, (), (-1,) * 21)]
     stats = progress.count([Result(tuple(games), 80, 0.0)], [("self", 1), (BUILTIN, -1)], 20, 9, 9)
     assert (progress.recent_points, progress.recent_returns) == ([-1], [-21])
     assert (progress.running_mean, progress.mean_return_100, progress.episodes) == (-21, -21, 2)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from dense import POLICY, make_params, play_densely, record
+from dense import POLICY, PONG, make_params, play_densely, record
 
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import play_game
@@ -150,11 +150,11 @@ def test_the_streams_of_an_item_play_as_each_of_them_alone():
 def test_a_step_has_at_most_as_many_inputs_as_there_is_room_for():
     """All pixels change in the classic network; in the other one features appear and vanish."""
     blank, full = np.full((210, 160), 34, np.uint8), np.full((210, 160), 200, np.uint8)
-    classic = NETS["reinforce"](make_params("reinforce"))
+    classic = NETS["reinforce"](PONG, make_params("reinforce"))
     for screen, count in ((blank, 0), (full, NUM_PIXELS), (full, 0), (blank, NUM_PIXELS)):
         classic.act(screen)
         assert len(classic.inputs()) == count <= MAX_ACTIVE
-    gated, most, rng = NETS["ppo"](make_params("ppo")), 0, np.random.default_rng(0)
+    gated, most, rng = NETS["ppo"](PONG, make_params("ppo")), 0, np.random.default_rng(0)
     for share in (0.01, 0.3, 0.4, 0.45, 0.3, 0.45, 0.0, 0.45):
         gated.act(np.where(rng.random((210, 160)) < share, 200, 34).astype(np.uint8))
         most = max(most, len(gated.inputs()))
@@ -162,7 +162,9 @@ def test_a_step_has_at_most_as_many_inputs_as_there_is_room_for():
 
 
 def test_statistics_of_an_episode_by_hand():
-    episode = Episode(5, 20, entropy=2 * np.log(2), ups=3, ends=(1, 3, 4), rewards=(1, -1, -1))
+    episode = Episode.of_points(
+        5, 20, entropy=2 * np.log(2), ups=3, ends=(1, 3, 4), rewards=(1, -1, -1)
+    )
     line = episode.line()
     assert (line["episode_return"], line["points_won"], line["points_lost"]) == (-1.0, 1, 2)
     assert (line["up_share"], line["entropy"]) == (0.6, pytest.approx(2 * np.log(2) / 5))

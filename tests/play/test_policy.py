@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from dense import decide, make_params
+from dense import POLICY, decide, make_params
 
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import play_game
 from pixelpong.config.protocols import find_protocol
 from pixelpong.items import DOWN, STAY, UP
 from pixelpong.learn import network
-from pixelpong.play.networks import APPEARED, NETS, OFF, STAYED, VANISHED
+from pixelpong.play.networks import APPEARED, OFF, STAYED, VANISHED
 from pixelpong.pong import features
 from pixelpong.pong.preprocess import preprocess
 
@@ -46,7 +46,7 @@ def check_explanation(algorithm, explanation, previous, frame, logits, value):
     expected = np.exp(logits - logits.max())
     np.testing.assert_allclose(explanation.probabilities, expected / expected.sum(), atol=1e-9)
     assert explanation.value == (None if value is None else pytest.approx(value, abs=1e-9))
-    by_action = dict(zip(NETS[algorithm].actions, logits, strict=True))
+    by_action = dict(zip(POLICY[algorithm], logits, strict=True))
     summed = explanation.saliency.sum() + explanation.rest
     assert summed == pytest.approx(by_action[UP] - by_action[DOWN], abs=1e-9)
     before, field = NOTHING if previous is None else previous, explanation.field

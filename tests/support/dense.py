@@ -10,17 +10,19 @@ from pixelpong.items import ACTIONS, DOWN, STAY, UP
 from pixelpong.learn import gated, network, reinforce
 from pixelpong.learn.ppo import log_softmax
 from pixelpong.play.networks import NETS
+from pixelpong.play.scenes import scene_of
 from pixelpong.pong.emulator import Emulator
 from pixelpong.pong.features import observe_features
 from pixelpong.pong.preprocess import difference, preprocess
 from pixelpong.seeding import make_rng
 
+PONG = scene_of("pong")
 POLICY = {"ppo": ACTIONS, "reinforce": (UP, DOWN)}
 
 
 def make_params(algorithm, hidden=8, dtype="float64", seed=0):
     """Parameters with which the actions are not all as likely."""
-    made = NETS[algorithm].init(make_rng(seed, "params"), hidden, dtype)
+    made = NETS[algorithm].init(PONG, make_rng(seed, "params"), hidden, dtype)
     made["W2"] *= {"ppo": 100, "reinforce": 10}[algorithm]
     return made
 

@@ -23,7 +23,7 @@ def test_a_steady_agent_is_better_than_one_with_a_higher_mean_and_a_wide_interva
 
     def play_games(engine, params, *, update=0, **more):
         update = len(list(run.metrics.read()))
-        return [Episode(9, 9, 0.0, 0, (8,) * 21, ends_of(it)) for it in returns[update]]
+        return [Episode.of_points(9, 9, 0.0, 0, (8,) * 21, ends_of(it)) for it in returns[update]]
 
     def ends_of(value):
         return (1 if value > 0 else -1,) * abs(value)

@@ -235,7 +235,7 @@ def test_a_test_is_passed_by_what_is_surely_above_the_target_and_by_nothing_else
     def play(mean, episodes, first):
         numbers.append((first, episodes))
         lost = np.minimum(rng.negative_binomial(4, 4 / (25 - mean), episodes), 20)
-        return [Episode(1, 1, 0.0, 0, (), (1,) * 21 + (-1,) * int(it)) for it in lost]
+        return [Episode.of_points(1, 1, 0.0, 0, (), (1,) * 21 + (-1,) * int(it)) for it in lost]
 
     passed = {}
     for mean in (17.5, 18.0, 19.5):

@@ -122,9 +122,9 @@ def test_ppo_decides_and_learns_as_the_package_that_plays_for_it(monkeypatch):
     for line, step in zip(x, some, strict=True):
         line[side.indices[slice(*side.offsets[step : step + 2])]] = 1
     theirs, hidden = gated.forward(params, x)
-    batch = ppo.Minibatch(actions, log_played, gain, targets)
+    batch = ppo.Minibatch(actions, log_played, gain, targets, np.zeros((size, 0)))
     weights = ppo.LossWeights(clipped.CLIP_RATIO, clipped.VALUE_WEIGHT, 0.02)
-    dy, stats = ppo.loss_gradient(theirs, batch, weights)
+    dy, stats = ppo.loss_gradient(theirs, batch, weights, np.zeros((3, 0), np.int64))
     assert 0.1 < stats.clip_share < 0.9
     wanted = gated.backward(params, x, hidden, dy)
 

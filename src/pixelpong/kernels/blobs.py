@@ -66,7 +66,7 @@ def make_view_scratch() -> ViewScratch:
 
 
 @kernel_part
-def _vote(row):  # type: ignore[no-untyped-def]
+def vote(row):  # type: ignore[no-untyped-def]
     """Return the colour with most votes in a row of pixels, [20] words."""
     colour, lead = row[0] & _BYTE, 0
     for k in range(len(row)):
@@ -85,7 +85,7 @@ def find_cells(words, sight, cells):  # type: ignore[no-untyped-def]
     for y in range(ROWS):
         fill = np.uint64(0)
         if sight.is_by_row:
-            fill = _vote(words[2 * y]) * _ONES
+            fill = vote(words[2 * y]) * _ONES
         for k in range(2 * COLUMNS // 8):
             upper, lower = words[2 * y, k], words[2 * y + 1, k]
             if sight.is_by_row:

@@ -152,15 +152,13 @@ class PongScene(Scene):
         """Return the episode that has just ended."""
         tally, game = stream["tally"], stream["game"]
         count = tally["points"]
-        rewards = tuple(tally["rewards"][:count].tolist())
-        return Episode(
+        return Episode.of_points(
             steps=int(game["steps"]),
             frames=int(game["num_frames"]),
             entropy=float(tally["entropy"]),
-            episode_return=float(sum(rewards)),
             ups=int(tally["ups"]),
             ends=tuple(tally["ends"][:count].tolist()),
-            rewards=rewards,
+            rewards=tuple(tally["rewards"][:count].tolist()),
             opponent=opponent,
         )
 
