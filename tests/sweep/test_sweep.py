@@ -25,14 +25,8 @@ from pixelpong.run.record import Record
 from pixelpong.sweeps import jobs
 from pixelpong.sweeps.grid import MAX_NAME, SAVE_EVERY, label_of, make_grid, name_runs, varied
 from pixelpong.sweeps.jobs import JobEvent, open_trainer, run_jobs
-from pixelpong.sweeps.sweep import (
-    create_sweep,
-    find_left,
-    make_settings,
-    read_sweep,
-    sum_up,
-    summarize,
-)
+from pixelpong.sweeps.settings import make_settings, summarize
+from pixelpong.sweeps.sweep import create_sweep, find_left, read_sweep, sum_up
 
 WORDS = [
     "--preset", "classic", "--max-frames", "300", "--hidden", "20", "--batch-size", "3",
