@@ -317,7 +317,7 @@ def test_a_sweeps_text_says_how_many_won_of_those_that_are_done_in_one_column():
     lost = {"label": "", "won": 0, "done": 1, "trainings": 1, "steps": None}
     runs = [{"is_done": True}, {"is_done": False}]
     lost |= {"seconds": None, "final_return": None}
-    facts = {"settings": [won, lost], "runs": runs, "sweep": "s", "resume": "go on"}
+    facts = {"settings": [won, lost], "suites": [], "runs": runs, "sweep": "s", "resume": "go on"}
     assert describe_sweep(facts).splitlines() == [
         "gamma=0.9",
         "won                  3 of 4",

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pixelpong.errors import number_of
 from pixelpong.evaluation import bootstrap_interval
 from pixelpong.faces.palette import BLACK, GREY, colour_of
-from pixelpong.faces.scales import Scale
+from pixelpong.faces.scales import PongScale, Scale, ScoreScale, ShareScale
 from pixelpong.run.lines import MIN_RUNS
 from pixelpong.seeding import make_rng
 from pixelpong.sweeps.settings import Setting, seconds_of
@@ -37,7 +36,7 @@ def draw_times(times: Any, settings: Settings) -> None:
     times.set_title("Time to win: median, 95 % interval" if has_won else "Time of training")
 
 
-def draw_finals(axes: Any, settings: Settings, scale: Scale) -> None:
+def draw_finals(axes: Any, settings: Settings, scale: ScoreScale | ShareScale) -> None:
     """Draw the score of each run that is done, with the mean and its 95 % interval."""
     for number, (name, setting) in enumerate(settings.items()):
         known = [run.best_known for run in setting.records if run.is_done]
@@ -50,9 +49,23 @@ def draw_finals(axes: Any, settings: Settings, scale: Scale) -> None:
                 ends = bootstrap_interval(scores, make_rng(0, "bootstrap"))
             lengths = [[abs(end - mean)] for end in ends]
             axes.errorbar(mean, number, xerr=lengths, fmt="D", color=BLACK, capsize=4, zorder=4)
-        write_at_right(axes, number - 0.2, f"{name}: {number_of(len(scores), 'run')}")
-    axes.set_xlabel(scale.label)
+        write_at_right(axes, number - 0.2, f"{name}: {len(scores)} done")
+    axes.set_xlabel(scale.unit)
     axes.set_title("Score at the end: mean, 95 % interval")
+
+
+def draw_marks(axes: Any, settings: Settings, scale: Scale) -> None:
+    """Draw a line at each mark of the scale that the axes reach."""
+    high = axes.get_ylim()[1]
+    for value, text in scale.marks(settings.values()):
+        if value <= high:
+            axes.axhline(value, color=GREY, linewidth=1, linestyle=":")
+        if not isinstance(scale, PongScale):  # beside the axes, where no curve ends
+            text, height = (text, value) if value <= high else (f"{text} ↑", high)
+            place = {"xy": (1.005, height), "xycoords": axes.get_yaxis_transform()}
+            axes.annotate(text.replace(" ", "\n", 1), **place, va="center", color=GREY, fontsize=9)
+        elif value <= high:
+            write_at_right(axes, value, text)
 
 
 def write_at_right(axes: Any, height: float, text: str) -> None:

@@ -36,7 +36,13 @@ from pixelpong.atari.machine.cartridges import cartridge
 from pixelpong.config import ALGORITHMS, Config
 from pixelpong.errors import ConfigError, RunError, list_words, must_be, number_of, on_one_line
 from pixelpong.faces.palette import BLACK, DASHES, GREY, colour_of
-from pixelpong.faces.panels import Settings, draw_finals, draw_times, write_at_right
+from pixelpong.faces.panels import (
+    Settings,
+    draw_finals,
+    draw_marks,
+    draw_times,
+    write_at_right,
+)
 from pixelpong.faces.scales import PongScale, Scale, make_scale
 from pixelpong.machine import require
 from pixelpong.run.files import require_writable, write_whole
@@ -129,7 +135,7 @@ def draw_curve(settings: Settings) -> Figure:
     _draw_returns(axes, settings, scale)
     if not math.isfinite(axes.dataLim.ymax):
         raise RunError(scale.empty)
-    _draw_marks(axes, settings, scale)
+    draw_marks(axes, settings, scale)
     return _finish(figure, "Learning curve", settings)
 
 
@@ -141,7 +147,7 @@ def draw_sweep(settings: Settings) -> Figure:
     curves, results = figure.subplots(2, height_ratios=[1.15, 1])
     scale = make_scale(settings.values())
     _draw_returns(curves, settings, scale)
-    _draw_marks(curves, settings, scale)
+    draw_marks(curves, settings, scale)
     if isinstance(scale, PongScale):
         draw_times(results, settings)
     else:
@@ -197,7 +203,7 @@ def _draw_returns(axes: Any, settings: Settings, scale: Scale) -> None:
             _draw_evaluations(axes, run, colour_of(number), scale)
             _draw_restarts(axes, run)
     runs = [run for setting in settings.values() for run in setting.records]
-    note = "band: lowest to highest, where all have data; cross: started again"
+    note = scale.note
     if len(runs) == 1:
         note = "dot: an episode"
         steps, returns = runs[0].returns()
@@ -210,14 +216,6 @@ def _draw_returns(axes: Any, settings: Settings, scale: Scale) -> None:
     axes.set_ylabel(scale.label)
     note += f"; diamond: {scale.evaluations}, 95 % interval"
     axes.set_title(note, color=GREY, fontsize=10, loc="left")
-
-
-def _draw_marks(axes: Any, settings: Settings, scale: Scale) -> None:
-    """Draw a line at each mark of the scale that the axes reach."""
-    for value, text in scale.marks(settings.values()):
-        if value <= axes.get_ylim()[1]:
-            axes.axhline(value, color=GREY, linewidth=1, linestyle=":")
-            write_at_right(axes, value, text)
 
 
 def _draw_evaluations(axes: Any, run: Record, colour: str, scale: Scale) -> None:

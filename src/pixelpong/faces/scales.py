@@ -31,6 +31,7 @@ class PongScale:
     """Returns from −21 to 21."""
 
     label = "return, estimated from the last 1,000 points"
+    note = "band: lowest to highest, where all have data; cross: started again"
     evaluations = "greedy"
     empty = "There is no estimated return to plot yet; train for 1,000 points or more."
 
@@ -51,7 +52,8 @@ class PongScale:
 class ScoreScale:
     """The scores of a game."""
 
-    label = "mean score of the last 100 games"
+    label, unit = "mean score of the last 100 games", "score"
+    note = "band: lowest to highest, where all have data"
     evaluations = "sampled"
     empty = "There is no score to plot yet; train until a game has ended."
 
@@ -84,8 +86,9 @@ class ScoreScale:
 class ShareScale:
     """Scores of several games in percent, from random play to a person."""
 
-    label = "mean score of the last 100 games, human-normalised, %"
-    evaluations = "games at the end"
+    label, unit = "human-normalised score of 100 games, %", "human-normalised score, %"
+    note = "band: lowest to highest, where all have data"
+    evaluations = "evaluation"
     empty = "There is no score to compare: either no game has ended, or no person's score is known."
 
     def convert(self, game: str, values: Any) -> NDArray[np.float64]:

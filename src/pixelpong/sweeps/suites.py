@@ -16,9 +16,9 @@ import numpy as np
 
 from pixelpong.config import OPTIONS, Config
 from pixelpong.config.protocols import PONG
-from pixelpong.evaluation import stratified_interval
+from pixelpong.evaluation import interquartile_mean, stratified_interval
 from pixelpong.run.lines import MIN_RUNS
-from pixelpong.scores import human_normalised, interquartile_mean
+from pixelpong.scores import human_normalised
 from pixelpong.seeding import make_rng
 from pixelpong.sweeps.grid import label_of, varied
 from pixelpong.sweeps.settings import Setting
