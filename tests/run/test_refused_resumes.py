@@ -93,7 +93,7 @@ def test_what_a_kill_in_the_last_evaluation_left_is_done_without_a_new_budget_on
 
 def test_libraries_that_draw_other_numbers(run, monkeypatch):
     real = learners.draw_params
-    monkeypatch.setattr(learners, "draw_params", lambda *a: real(*a[:3], a[3] + 1, a[4]))
+    monkeypatch.setattr(learners, "draw_params", lambda *a: real(*a[:4], a[4] + 1, a[5]))
     says = "the installed libraries draw other numbers from the seed. Use the versions in config"
     check_refusal(run, lambda: resume(run), says)
 
