@@ -1,0 +1,241 @@
+"""The observation of any game, as parts of the kernels that play.
+
+Definition: `pixelpong.sight.view`; the order of all lists is the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pixelpong.atari.steps.compiling import kernel_part
+from pixelpong.kernels.blobs import (
+    BOTTOM,
+    KIND,
+    LEFT,
+    RIGHT,
+    SIZE,
+    TOP,
+    X,
+    Y,
+    find_blobs,
+    find_cells,
+)
+from pixelpong.sight.blobs import COLUMNS, ROWS
+from pixelpong.sight.view import (
+    FAR_COLUMNS,
+    FAR_ROWS,
+    MAX_FEATURES,
+    MAX_SMALL,
+    MIDDLE,
+    MOST_CELLS,
+    MOST_MOVED,
+    MOVES,
+    NEAR,
+    NUM_FEATURES,
+    REACH,
+    SMALL_CLASSES,
+    START_FAR,
+    START_MOVES,
+    START_ROUGH,
+    START_ROUGHER,
+    START_ROUGHEST,
+)
+
+MAX_VIEW_INPUTS = 2 * MAX_FEATURES + 1  # of a step
+
+VIEW_FIELDS: list[Any] = [
+    ("place", np.int64, 2),  # where the player is or was last: column and row in half cells
+    ("has_place", np.int64),  # 1 if the player has been seen in this episode
+    ("num_small", np.int64),  # number of small blobs of the newest frame
+    ("num_features", np.int64, 2),  # of the last two frames; `newest` says which is newer
+    ("small", np.int16, (MAX_SMALL, 4)),  # their classes, sizes and middles (column, row)
+    ("features", np.uint16, (2, MAX_FEATURES)),
+]
+VIEW = np.dtype(VIEW_FIELDS)
+"""What a stream keeps between two steps of what was seen; all zeros at first, without padding."""
+
+
+def are_views(records: NDArray[np.void]) -> bool:
+    """Whether these records, [N] with the fields of `VIEW`, keep compiled code inside its arrays.
+
+    The streams' `newest` is not one of the fields.
+    """
+    limits = {
+        "place": (2 * COLUMNS - 1, 2 * ROWS - 1),
+        "has_place": 1,
+        "num_small": MAX_SMALL,
+        "num_features": MAX_FEATURES,
+        "features": NUM_FEATURES - 1,
+    }
+    each = ((records[name], limit) for name, limit in limits.items())
+    return all(bool(((0 <= values) & (values <= limit)).all()) for values, limit in each)
+
+
+@kernel_part
+def _find_player(sight, stream, blobs, num_blobs):  # type: ignore[no-untyped-def]
+    """Return the index of the player's blob, or −1."""
+    best, player = 0, -1
+    for i in range(num_blobs):
+        blob, size = blobs[i], sight.player_size
+        if blob[KIND] == sight.player and blob[SIZE] <= 3 * size and size <= 3 * blob[SIZE]:
+            distance = 2 * abs(blob[SIZE] - size)
+            if stream.has_place:
+                distance += abs(blob[X] - stream.place[0]) + abs(blob[Y] - stream.place[1])
+            if player < 0 or distance < best:
+                best, player = distance, i
+    return player
+
+
+# --- features ---------------------------------------------------------------------------------
+
+
+@kernel_part
+def _add(feature, marks, features, count):  # type: ignore[no-untyped-def]
+    """Add a feature to the list unless it is there or the list is full; return the new length."""
+    if marks[feature] == 0 and count < MAX_FEATURES:
+        marks[feature] = 1
+        features[count] = feature
+        count += 1
+    return count
+
+
+@kernel_part
+def _is_small(blob):  # type: ignore[no-untyped-def]
+    """Whether a blob is small and of one of the most frequent classes."""
+    width, height = blob[RIGHT] - blob[LEFT] + 1, blob[BOTTOM] - blob[TOP] + 1
+    return width <= MOST_CELLS and height <= MOST_CELLS and blob[KIND] <= SMALL_CLASSES
+
+
+@kernel_part
+def _list_moves(stream, scratch, num_blobs, features):  # type: ignore[no-untyped-def]
+    """List how far small blobs moved; return the number of features."""
+    blobs, marks, old, count, num_small = scratch.blobs, scratch.marks, stream.small, 0, 0
+    for i in range(num_blobs):
+        blob = blobs[i]
+        if num_small == MAX_SMALL or not _is_small(blob):
+            continue
+        num_small += 1
+        start = START_MOVES + (blob[KIND] - 1) * MOVES * MOVES
+        for j in range(stream.num_small):
+            if old[j, 0] == blob[KIND] and 2 * abs(old[j, 1] - blob[SIZE]) <= blob[SIZE]:
+                dx, dy = blob[X] - old[j, 2], blob[Y] - old[j, 3]
+                is_near = abs(dx) <= MOST_MOVED and abs(dy) <= MOST_MOVED
+                if is_near and (dx != 0 or dy != 0):
+                    move = ((dx >> 1) + MOVES // 2) * MOVES + (dy >> 1) + MOVES // 2
+                    count = _add(start + move, marks, features, count)
+    return count
+
+
+@kernel_part
+def _keep_small(stream, blobs, num_blobs):  # type: ignore[no-untyped-def]
+    """Keep the small blobs for the next frame."""
+    small, count = stream.small, 0
+    for i in range(num_blobs):
+        if count < MAX_SMALL and _is_small(blobs[i]):
+            small[count, 0], small[count, 1] = blobs[i, KIND], blobs[i, SIZE]
+            small[count, 2], small[count, 3] = blobs[i, X], blobs[i, Y]
+            count += 1
+    stream.num_small = count
+
+
+@kernel_part
+def _list_tiles(stream, scratch, num_cells, player, features, count):  # type: ignore[no-untyped-def]
+    """Add the tiles that lit cells turn on; return the number of features."""
+    cells, marks = scratch.cells, scratch.marks
+    column, row = MIDDLE
+    if stream.has_place:
+        column, row = stream.place[0] >> 1, stream.place[1] >> 1
+    own, left, right, top, bottom = 0, 0, 0, 0, 0
+    if player >= 0:
+        blob = scratch.blobs[player]
+        own = blob[KIND]
+        left, right, top, bottom = blob[LEFT], blob[RIGHT], blob[TOP], blob[BOTTOM]
+    for k in range(num_cells):
+        y, x, kind = cells[k, 0], cells[k, 1], cells[k, 2]
+        if kind == own and left <= x <= right and top <= y <= bottom:
+            continue
+        dx, dy = x - column, y - row
+        if -REACH <= dx < REACH and -REACH <= dy < REACH:
+            near = ((kind - 1) * NEAR + ((dy + REACH) >> 1)) * NEAR + ((dx + REACH) >> 1)
+            count = _add(near, marks, features, count)
+        far = ((kind - 1) * FAR_ROWS + ((dy + 108) >> 3)) * FAR_COLUMNS + ((dx + 80) >> 3)
+        count = _add(START_FAR + far, marks, features, count)
+    return count
+
+
+# --- streams ----------------------------------------------------------------------------------
+
+
+@kernel_part
+def forget_view(stream):  # type: ignore[no-untyped-def]
+    """Forget what was seen in the episode before."""
+    stream.place[0] = stream.place[1] = stream.has_place = stream.num_small = 0
+    stream.num_features[0] = stream.num_features[1] = 0
+
+
+@kernel_part
+def take_view(words, sight, scratch, stream):  # type: ignore[no-untyped-def]
+    """Look at a picture and keep its features in a stream as those of the newest frame.
+
+    Args:
+        words: [≥ 210, 20] uint64, palette indices.
+        sight: `ViewSight`.
+        scratch: `ViewScratch`; changed.
+        stream: a record with the fields of `VIEW`, and ``game.newest``, which changes, too.
+    """
+    game, marks, blobs = stream.game, scratch.marks, scratch.blobs
+    game.newest = 1 - game.newest
+    features = stream.features[game.newest]
+    num_cells = find_cells(words, sight, scratch.cells)
+    num_blobs = find_blobs(scratch, num_cells)
+    player = _find_player(sight, stream, blobs, num_blobs)
+    count = _list_moves(stream, scratch, num_blobs, features)
+    _keep_small(stream, blobs, num_blobs)
+    if player >= 0:
+        x, y = blobs[player, X], blobs[player, Y]
+        stream.place[0], stream.place[1], stream.has_place = x, y, 1
+        count = _add(START_ROUGH + (x >> 1) * 7 + (y >> 5), marks, features, count)
+        count = _add(START_ROUGHER + (x >> 5) * 105 + (y >> 1), marks, features, count)
+        count = _add(START_ROUGHEST + (x >> 3) * 27 + (y >> 3), marks, features, count)
+    count = _list_tiles(stream, scratch, num_cells, player, features, count)
+    for k in range(count):
+        marks[features[k]] = 0
+    stream.num_features[game.newest] = count
+
+
+@kernel_part
+def observe_view(sight, scratch, stream, action, indices, start):  # type: ignore[no-untyped-def]
+    """Write the indices of the inputs that are 1 to ``indices[start:]``.
+
+    Args:
+        sight: `ViewSight`; the same arguments as for other observations.
+        scratch: `ViewScratch`; changed.
+        stream: as for `take_view`.
+        action: the index of the last action, at most 17.
+        indices: [≥ start + MAX_VIEW_INPUTS] uint16; changed.
+
+    Returns the end of the written part.
+    """
+    marks, now, before, end = scratch.marks, stream.game.newest, 1 - stream.game.newest, start
+    newer, older = stream.features[now], stream.features[before]
+    num_older = stream.num_features[before]
+    for k in range(num_older):
+        marks[older[k]] = 1
+    for k in range(stream.num_features[now]):
+        feature = newer[k]
+        indices[end] = feature if marks[feature] else NUM_FEATURES + feature
+        if marks[feature]:
+            marks[feature] = 2  # it has not vanished
+        end += 1
+    for k in range(num_older):
+        feature = older[k]
+        if marks[feature] == 1:
+            indices[end] = 2 * NUM_FEATURES + feature
+            end += 1
+    for k in range(num_older):
+        marks[older[k]] = 0
+    indices[end] = 3 * NUM_FEATURES + action
+    return end + 1
