@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 # A purpose's position is part of the seed, so new purposes are added at the end.
-_PURPOSES = ("params", "train", "evaluate", "bootstrap", "bench", "learn", "play", "tournament")
+_PURPOSES = (
+    "params",
+    "train",
+    "evaluate",
+    "bootstrap",
+    "bench",
+    "learn",
+    "play",
+    "tournament",
+    "sight",
+)
 
 
 def make_rng(seed: int, purpose: str, *index: int) -> np.random.Generator:
