@@ -63,7 +63,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "train": tuple(OPTIONS),
     "resume": tuple(name for name in OPTIONS if name != "preset"),
     "evaluate": tuple(name for name in _in_sections("environment", "engine") if name != "verbose"),
-    "sweep": tuple(name for name in OPTIONS if name not in (*NOT_SWEPT, "seed")),
+    "sweep": tuple(name for name in OPTIONS if name not in (*NOT_SWEPT, "seed", "game")),
     **dict.fromkeys(("tournament", "runs", "record", "plot", "dashboard", "watch", "play"), ()),
     "verify": (*_in_sections("environment"), "opponent"),
     "export": (),
@@ -71,6 +71,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 EXAMPLES = """
 train
 train --seed 1 --updates 20
+train --game breakout
 train --preset classic --batch-size 20
 train --until-return none --updates 200
 train --config mine.toml --run runs/mine
@@ -79,6 +80,7 @@ resume fast-001 --updates 200
 evaluate latest --episodes 20
 evaluate fast-001 --checkpoint latest --sticky 0
 sweep --seeds 0-4 --preset classic --episodes 2000 --engine serial
+sweep --games breakout,seaquest --seeds 0-2
 sweep grid.toml --out sweeps/learning-rates
 sweep runs/sweep-001
 tournament beginner club strong champion builtin
