@@ -20,7 +20,7 @@ import needs
 import network_guard
 import pytest
 from disks import as_root
-from toys import toy_config
+from toys import TOY, toy_config
 
 from pixelpong.config import Config
 from pixelpong.loop import train
@@ -198,9 +198,9 @@ def toy() -> Config:
     return toy_config("classic")
 
 
-@pytest.fixture(params=["classic", "fast"])
+@pytest.fixture(params=list(TOY))
 def mode(request: pytest.FixtureRequest) -> str:
-    """Both algorithms, one after the other; `make_run` then makes a run of it."""
+    """Both algorithms and any game, one after the other; `make_run` then makes a run of it."""
     return request.param
 
 

@@ -67,7 +67,7 @@ def play_games(
 def evaluate_params(
     config: Config,
     params: Params,
-    scene: Scene,
+    scene: Scene | None = None,
     *,
     seed: int,
     episodes: int,
@@ -77,7 +77,7 @@ def evaluate_params(
 ) -> Evaluation:
     """Evaluate `params` by the protocol and with the engine of `config`; see `play_games`.
 
-    `scene` is what the agent sees.
+    `scene` is what the agent sees, as in `pixelpong.play.player.Player`.
     """
     from pixelpong.play.worker import make_worker  # loads the compiler
 

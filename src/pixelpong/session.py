@@ -228,9 +228,9 @@ class Session:
         update = self.learner.progress.update
         if not is_due(update, self.config.save_agent_every):
             return
-        has_met_agents = self.config.opponent != BUILTIN
+        sees_much = self.config.opponent != BUILTIN or not self.config.is_pong
         try:
-            content = encode_small(self._agent(), self.learner.get_state()[0], has_met_agents)
+            content = encode_small(self._agent(), self.learner.get_state()[0], sees_much)
             self._run.agents.write(update, content)
         except (RunError, NumericsError) as error:
             warn(f"{error}; training continues without it")

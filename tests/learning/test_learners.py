@@ -9,7 +9,6 @@ import json
 
 import numpy as np
 import pytest
-from sparse import NO_PARTS
 from toys import toy_config
 
 from pixelpong.config import Config
@@ -19,12 +18,17 @@ from pixelpong.items import BUILTIN, Episode, Result
 from pixelpong.kernels.records import STREAM
 from pixelpong.learn import gated
 from pixelpong.learn.optimizer import adam, rmsprop
-from pixelpong.learn.ppo import LossWeights, Minibatch, generalized_advantages, loss_gradient
+from pixelpong.learn.ppo import (
+    RATE_STEP,
+    LossWeights,
+    Minibatch,
+    generalized_advantages,
+    loss_gradient,
+)
 from pixelpong.learn.returns import standardize
 from pixelpong.learners import make_learner
 from pixelpong.learners.progress import Progress
 from pixelpong.play.worker import combine, make_worker
-from pixelpong.pong.features import NUM_INPUTS
 from pixelpong.run.arrays import fingerprint
 from pixelpong.schema import convert
 from pixelpong.seeding import make_rng
@@ -34,6 +38,10 @@ SMALL = {
     "fast": {
         "hidden": 10, "num_envs": 3, "num_steps": 70, "update_epochs": 2, "num_minibatches": 2,
         "dtype": "float64",
+    },
+    "atari": {
+        "hidden": 10, "num_envs": 3, "num_steps": 70, "update_epochs": 2, "num_minibatches": 2,
+        "dtype": "float64", "explore_share": 0.4, "target_kl": 1e-12, "max_frames": 600,
     },
 }  # fmt: skip
 
@@ -90,8 +98,9 @@ def test_the_state_of_another_network_is_refused(config, what):
         make_learner(config).set_state(*state)
 
 
-def rmsprop_update(config, state, results, number=1):
+def rmsprop_update(learner, state, results, number=1):
     """One step of RMSProp on the sum over the batch, whatever its number."""
+    config = learner.config
     params = {name: state[name] for name in ("W1", "W2")}
     total = {name: np.zeros_like(w) for name, w in params.items()}
     for result in results:
@@ -103,10 +112,19 @@ def rmsprop_update(config, state, results, number=1):
     return params | {f"v.{name}": v for name, v in moments.items()}, norm
 
 
-def ppo_update(config, state, results, number=1):
+def ppo_update(learner, state, results, number=1):
     """All passes over a round: dense observations, no slices, no kernels."""
+    config, scene, left = learner.config, learner.scene, learner.share_left()
     state, sides = dict(state), [result.sides[0] for result in results]
-    x = np.zeros((config.num_steps * len(sides), NUM_INPUTS))
+    preferences = np.zeros((len(sides), 0))
+    rate, ent_coef = config.learning_rate * left, config.ent_coef * left**2
+    if not config.is_pong:
+        num_actions = len(scene.actions)
+        preferences = np.array([it.streams["preferences"][0, :num_actions] for it in results])
+        assert preferences.any(axis=1).tolist() == [True, False, False]
+        rate = (learner.progress.learning_rate or config.learning_rate) * min(1, 2 * left)
+    preferences = np.repeat(preferences, config.num_steps, axis=0)
+    x = np.zeros((config.num_steps * len(sides), scene.num_inputs))
     # The last entry of a stream, a value alone, has no inputs.
     seen = [part for side in sides for part in np.split(side.indices, side.offsets[1:-2])]
     for row, active in enumerate(seen):
@@ -120,23 +138,23 @@ def ppo_update(config, state, results, number=1):
     actions, logs = steps["action"].ravel(), steps["log_probability"].ravel()
     rng, norms = make_rng(config.seed, "learn", number), []
     step = (number - 1) * config.update_epochs * config.num_minibatches  # of Adam, so far
-    weights = LossWeights(config.clip_coef, config.vf_coef, config.ent_coef)
+    weights = LossWeights(config.clip_coef, config.vf_coef, ent_coef)
     for _ in range(config.update_epochs):
         for chosen in np.array_split(rng.permutation(len(x)), config.num_minibatches):
             step += 1
             y, z = gated.forward(state, x[chosen])
             batch = Minibatch(
                 actions[chosen], logs[chosen], standardize(advantages.ravel()[chosen]),
-                targets[chosen], np.zeros((len(chosen), 0)),
+                targets[chosen], preferences[chosen],
             )  # fmt: skip
-            dy, _ = loss_gradient(y, batch, weights, NO_PARTS)
+            dy, _ = loss_gradient(y, batch, weights, scene.parts)
             grads = gated.backward(state, x[chosen], z, dy)
             norms.append(np.sqrt(sum(float((g**2).sum()) for g in grads.values())))
             touched = x[chosen].any(axis=0)
             for name, g in grads.items():
                 names = name, f"m.{name}", f"v.{name}"
                 old = [state[each] for each in names]
-                new = adam(old[0], g, *old[1:], config.learning_rate, step)
+                new = adam(old[0], g, *old[1:], rate, step)
                 if name == "W1":  # rows that no chosen step has seen stay as they are
                     pairs = zip(new, old, strict=True)
                     new = [np.where(touched[:, None, None], now, was) for now, was in pairs]
@@ -148,19 +166,21 @@ def ppo_update(config, state, results, number=1):
 def test_an_update_is_what_the_definitions_say_and_so_is_the_next(mode, config, monkeypatch):
     """The pieces of a minibatch, which are six here, are added up; the optimizer remembers."""
     monkeypatch.setattr("pixelpong.learners.passes.PIECE", 20)
-    learner, update = make_learner(config), {"classic": rmsprop_update, "fast": ppo_update}[mode]
-    close = {"classic": (2e-6, 1e-7), "fast": (1e-9, 1e-11)}[mode]
+    learner, update = make_learner(config), rmsprop_update if mode == "classic" else ppo_update
+    close = (2e-6, 1e-7) if mode == "classic" else (1e-9, 1e-11)
     for number in (1, 2):
         results, before = play(learner), learner.progress.steps
         state = {name: array.copy() for name, array in learner.state.items()}
-        wanted, norm = update(config, state, results, number)
+        wanted, norm = update(learner, state, results, number)
         stats = learner.apply(results)
         assert sorted(learner.state) == sorted(wanted)
         for name, w in wanted.items():
             np.testing.assert_allclose(learner.state[name], w, *close, err_msg=name)
         assert stats.metrics["grad_norm"] == pytest.approx(norm, rel=1e-5)
         assert stats.steps == learner.progress.steps - before > 200
-        if mode == "fast":
+        if mode == "atari":  # the first update moves the policy further than the tiny target
+            assert learner.progress.learning_rate == config.learning_rate / RATE_STEP**number
+        if mode != "classic":
             assert {"kl", "clip_share", "value_loss", "learning_rate"} <= set(stats.metrics)
             assert any(result.sides[0].steps["reward"].any() for result in results)
 
@@ -179,10 +199,13 @@ def test_the_metrics_of_an_update_are_those_of_what_was_played(mode, config):
         steps, ups, entropy = len(played), (played["action"] == 1).sum(), played["entropy"].sum()
         rewards = played["reward"][played["reward"] != 0].tolist()
     metrics = learner.apply(results).metrics
-    assert 0.2 < metrics["up_share"] == pytest.approx(ups / steps) != 0.5
     assert metrics["entropy"] == pytest.approx(entropy / steps)
-    assert metrics["steps_per_point"] == pytest.approx(steps / len(rewards))
-    assert metrics["points_won_share"] == pytest.approx(np.mean(np.array(rewards) > 0))
+    if mode == "atari":
+        assert not {"up_share", "steps_per_point", "points_won_share"} & set(metrics)
+    else:
+        assert 0.2 < metrics["up_share"] == pytest.approx(ups / steps) != 0.5
+        assert metrics["steps_per_point"] == pytest.approx(steps / len(rewards))
+        assert metrics["points_won_share"] == pytest.approx(np.mean(np.array(rewards) > 0))
     returns = [it.episode_return for it in episodes]
     assert metrics["mean_return"] == (pytest.approx(np.mean(returns)) if returns else None)
 
@@ -358,7 +381,7 @@ def test_learning_rate_entropy_bonus_and_lambda_are_annealed_together(changes, c
     for name, value in counts.items():
         setattr(learner.progress, name, value)
     results, state = play(learner), {name: array.copy() for name, array in learner.state.items()}
-    wanted, _ = ppo_update(config.updated(now, "test"), state, results)
+    wanted, _ = ppo_update(make_learner(config.updated(now, "test")), state, results)
     learner.apply(results)
     for name, w in wanted.items():
         np.testing.assert_allclose(learner.state[name], w, 1e-9, 1e-11, err_msg=name)

@@ -23,6 +23,7 @@ from pixelpong.faces.notebook import Run
 from pixelpong.faces.policy import Policy
 from pixelpong.learners import make_learner
 from pixelpong.loop import Updated, train
+from pixelpong.play.scenes import scene_of
 from pixelpong.run.arrays import decode_arrays, encode_arrays
 from pixelpong.run.directory import RunDirectory
 
@@ -195,18 +196,18 @@ def test_the_agents_in_the_package_are_what_their_cards_say():
     assert open_agent(None)[1].about == open_agent("package")[1].about == agent.about
 
 
-@pytest.mark.parametrize(("has_met_agents", "most"), [(False, 10_000), (True, 24_576)])
-def test_a_small_file_keeps_the_rows_with_the_largest_gradients_and_their_sign(
-    has_met_agents, most
-):
+@pytest.mark.parametrize(("sees_much", "most"), [(False, 10_000), (True, 24_576)])
+def test_a_small_file_keeps_the_rows_with_the_largest_gradients_and_their_sign(sees_much, most):
     """Of 29,500 rows with drawn mean squares; in ascending order, as the format wants them."""
     learner = make_learner(toy_config("fast", hidden=1))
     rng, rows = np.random.default_rng(0), np.arange(0, 59_000, 2)
     squares = rng.random((len(rows), 1, 2)).astype(np.float32)
     learner.params["W1"][:] = rng.standard_normal(learner.params["W1"].shape)
-    agent = Agent.of_training(learner.config, learner.params, learner.progress, "a run")
+    agent = Agent.of_training(
+        scene_of("pong"), learner.config, learner.params, learner.progress, "a run"
+    )
     arrays = {"rows": rows.astype(np.uint16), "v.W1": squares}
-    small, _ = decode_arrays(agents.encode_small(agent, arrays, has_met_agents))
+    small, _ = decode_arrays(agents.encode_small(agent, arrays, sees_much))
     limit = np.sort(squares.sum(axis=(1, 2)))[-most]
     assert small["rows"].tolist() == rows[squares.sum(axis=(1, 2)) >= limit].tolist()
     kept = unsqueeze(small["W1"], most, 2)

@@ -15,7 +15,11 @@ SHORT = 300  # frames of a short game: 75 steps, in which a point is lost
 TOY: dict[str, dict[str, Any]] = {
     "classic": {"hidden": 20, "batch_size": 3, "learning_rate": 3e-3},
     "fast": {"hidden": 16, "num_envs": 4, "num_steps": 40},
-}
+    "atari": {
+        "game": "breakout", "hidden": 16, "num_envs": 4, "num_steps": 40, "anneal_steps": 480,
+        "final_episodes": 0,
+    },
+}  # fmt: skip
 
 
 def toy_config(preset: str, **changes: Any) -> Config:

@@ -41,7 +41,11 @@ COMMON = {
 MODES = {
     "classic": {"hidden": 20, "batch_size": 4, "learning_rate": 3e-3},
     "fast": {"hidden": 8, "num_envs": 4, "num_steps": 40, "num_minibatches": 2},
-}
+    "atari": {
+        "game": "breakout", "hidden": 8, "num_envs": 4, "num_steps": 40, "num_minibatches": 2,
+        "anneal_steps": 1000, "final_episodes": 0,
+    },
+}  # fmt: skip
 """Each plays four items for an update, and four for an evaluation."""
 
 PLAY = "pixelpong.play.worker:Worker.play"

@@ -285,15 +285,16 @@ def is_due(update: int, every: int) -> bool:
     return number % unit == 0
 
 
-def encode_small(agent: Agent, arrays: Arrays, has_met_agents: bool) -> bytes:
+def encode_small(agent: Agent, arrays: Arrays, sees_much: bool) -> bytes:
     """Encode the small file that a run saves; `arrays` are the learner's state.
 
     It has only the rows whose gradients have the largest mean squares, and half a byte per number.
-    That makes the agent weaker by a few tenths of a point at most (``docs/log.md``).
+    That makes the agent weaker by a few tenths of a point at most (``docs/log.md``). More rows
+    matter if it sees much: another agent as its opponent, or another game than Pong.
     """
     agent = dataclasses.replace(agent, start=None)
     mean_squares = as_matrix(arrays["v.W1"]).sum(axis=1)
-    max_rows = 24_576 if has_met_agents else 10_000
+    max_rows = 24_576 if sees_much else 10_000
     rows = np.sort(arrays["rows"][np.argsort(-mean_squares, kind="stable")[:max_rows]])
     largest = np.abs(agent.change_of(rows)).max(axis=1, initial=0)
     return agent.encode(rows, largest / (7 if agent.algorithm == "ppo" else LARGEST_BYTE))

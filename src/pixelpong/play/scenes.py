@@ -270,8 +270,9 @@ def list_parts(actions: tuple[int, ...]) -> NDArray[np.int64]:
     [[4, 7, 10], [4, 7, 11], [5, 7, 10]]
     """
     first = np.cumsum([len(actions) + 1, *_NUM_PARTS[:-1]])
-    parts: NDArray[np.int64] = np.array([(_ACROSS[it], _UP_DOWN[it], _FIRES[it]) for it in actions])
-    return parts + first
+    numbers = np.array([(_ACROSS[it], _UP_DOWN[it], _FIRES[it]) for it in actions])
+    parts: NDArray[np.int64] = numbers + first
+    return parts
 
 
 @functools.cache
