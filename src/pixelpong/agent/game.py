@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.agent.file import Agent
+from pixelpong.atari.machine.cartridges import cartridge
 from pixelpong.atari.machine.compiled import not_covered
-from pixelpong.atari.machine.palette import PALETTE
-from pixelpong.atari.machine.record import DRAW_PICTURE, MACHINE, ROWS, WIDTH
+from pixelpong.atari.machine.palette import PALETTES
+from pixelpong.atari.machine.record import DRAW_PICTURE, MACHINE, WIDTH
 from pixelpong.atari.steps.episode import no_console
 from pixelpong.config.protocols import PONG, Protocol
 from pixelpong.items import STAY
@@ -35,12 +36,13 @@ class Moment:
     """The screen at one step of a game and the agent's action."""
 
     step: int  #: counted from 0; in the last moment, after the end, it is the number of steps
-    screen: NDArray[np.uint8]  #: [210, 160], palette indices
+    screen: NDArray[np.uint8]  #: [210, 160], palette indices; some games have more rows
     action: int | None  #: the agent's next action, in Gymnasium's numbers; None after the end
     reward: float  #: reward of the previous step
     points: tuple[int, int]  #: points lost and won so far; in Pong the opponent's and the agent's
     explanation: Explanation | None  #: None unless it was requested
     lives: int | None = None  #: None in a game without lives
+    palette: str = "NTSC"  #: or PAL, see `pixelpong.atari.machine.palette`
 
     @property
     def score(self) -> int:
@@ -51,7 +53,7 @@ class Moment:
     @property
     def frame(self) -> NDArray[np.uint8]:
         """The screen in colour, [210, 160, 3]."""
-        return PALETTE[self.screen]
+        return PALETTES[self.palette][self.screen]
 
 
 def plays_greedily(protocol: Protocol) -> bool:
@@ -75,6 +77,7 @@ def play_game(
     `explains_before` on there are none. By default, `is_greedy` is as in evaluations.
     """
     network, protocol = agent.make_network(), agent.protocol
+    palette = cartridge(protocol.game).palette
     is_greedy = plays_greedily(protocol) if is_greedy is None else is_greedy
     game = _SteppedGame(network, protocol, make_rng(seed, "evaluate", 0, index), is_greedy)
     for step in itertools.count():
@@ -85,7 +88,7 @@ def play_game(
         action = game.decide_after_end() if is_over else game.step()
         is_due = explains_every and (step % explains_every == 0 or is_over)
         explanation = network.explain() if is_due and step < explains_before else None
-        yield Moment(step, screen, action, reward, points, explanation, lives)
+        yield Moment(step, screen, action, reward, points, explanation, lives, palette)
         if is_over:
             return
 
@@ -97,13 +100,13 @@ class _SteppedGame:
         self, network: Network, protocol: Protocol, rng: np.random.Generator, is_greedy: bool
     ) -> None:
         """Begin the game; each step takes the next row of random numbers, as in `Player`."""
-        scene = network.scene
+        scene, facts = network.scene, cartridge(protocol.game)
         self._network, self._rng, self._is_greedy = network, rng, is_greedy
         self._width = 2 + protocol.max_frame_skip + scene.num_openings
         self._console = scene.make_console(protocol, 1, is_endless=False)
         self._console.rules["draws"] |= DRAW_PICTURE  # besides what the network sees
-        picture = self._console.machines[0][_PICTURE_AT : _PICTURE_AT + ROWS * WIDTH]
-        self.screen = picture.reshape(ROWS, WIDTH)  # changes at every step
+        picture = self._console.machines[0][_PICTURE_AT:][: facts.rows * WIDTH]
+        self.screen = picture.reshape(facts.rows, WIDTH)  # changes at every step
         self._row = self._draw()
         look = self._row.copy()
         look[..., 0] = LOOK

@@ -75,7 +75,7 @@ def evaluate(
     if in_gymnasium and options:
         given = ", ".join(options)
         raise ConfigError(f"evaluate: Gymnasium's game takes no options. Leave out {given}.")
-    config = Config()
+    config = Config(game=policy.protocol.game)
     if not in_gymnasium:
         config = configure_play(policy.algorithm, policy.protocol, options)
     show = functools.partial(show_count, total=episodes, noun="episodes")
