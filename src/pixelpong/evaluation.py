@@ -170,11 +170,23 @@ def bootstrap_interval(
     >>> bootstrap_interval(np.array([3.0, 3.0]), np.random.default_rng(0))
     (3.0, 3.0)
     """
-    values = np.asarray(values, np.float64)
+    return stratified_interval([values], rng, statistic)
+
+
+def stratified_interval(
+    groups: Sequence[Any], rng: np.random.Generator, statistic: Callable[..., Any]
+) -> tuple[float, float]:
+    """Compute the interval of a statistic of all values, as `bootstrap_interval` does.
+
+    The values [n] of each group, such as the runs of a game, are drawn from that group alone.
+    Source: Agarwal et al. (2021), section 4.1.
+    """
+    groups = [np.asarray(group, np.float64) for group in groups]
+    size = sum(map(len, groups))
     resampled: list[float] = []
     while len(resampled) < _RESAMPLES:  # in blocks, because all at once could take gigabytes
-        rows = min(max(1_000_000 // len(values), 1), _RESAMPLES - len(resampled))
-        chosen = rng.integers(len(values), size=(rows, len(values)))
-        resampled += statistic(values[chosen], axis=-1).tolist()
+        rows = min(max(1_000_000 // size, 1), _RESAMPLES - len(resampled))
+        drawn = [it[rng.integers(len(it), size=(rows, len(it)))] for it in groups]
+        resampled += statistic(np.concatenate(drawn, axis=1), axis=-1).tolist()
     low, high = np.percentile(resampled, [2.5, 97.5])
     return float(low), float(high)

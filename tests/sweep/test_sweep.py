@@ -17,7 +17,7 @@ from toys import result_of, toy_config, toy_evaluation
 
 from pixelpong import loop, resume
 from pixelpong.errors import RunError
-from pixelpong.faces.report import describe_sweep
+from pixelpong.faces.comparing import describe_sweep
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.locks import lock_folder

@@ -21,7 +21,7 @@ from pixelpong.atari.machine.compiled import not_covered
 from pixelpong.atari.machine.palette import PALETTES
 from pixelpong.atari.machine.record import DRAW_PICTURE, MACHINE, WIDTH
 from pixelpong.atari.steps.episode import no_console
-from pixelpong.config.protocols import PONG, Protocol
+from pixelpong.config.protocols import Protocol
 from pixelpong.items import STAY
 from pixelpong.play.networks import GREEDY, LOOK, Explanation, Network
 from pixelpong.pong.duel import Duel, Move
@@ -56,11 +56,6 @@ class Moment:
         return PALETTES[self.palette][self.screen]
 
 
-def plays_greedily(protocol: Protocol) -> bool:
-    """Whether evaluations take the most probable actions; in games other than Pong they sample."""
-    return protocol.game == PONG
-
-
 def play_game(
     agent: Agent,
     seed: int,
@@ -78,7 +73,7 @@ def play_game(
     """
     network, protocol = agent.make_network(), agent.protocol
     palette = cartridge(protocol.game).palette
-    is_greedy = plays_greedily(protocol) if is_greedy is None else is_greedy
+    is_greedy = protocol.plays_greedy if is_greedy is None else is_greedy
     game = _SteppedGame(network, protocol, make_rng(seed, "evaluate", 0, index), is_greedy)
     for step in itertools.count():
         screen, reward, points, lives = game.screen.copy(), game.reward, game.points, game.lives

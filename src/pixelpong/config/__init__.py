@@ -233,7 +233,9 @@ class Config:
         10, "Episodes in each evaluation: greedy in Pong, sampled in other games."
     )
     final_episodes: Count = option(
-        0, "Sampled episodes that are played at the end, to report the score. 0 means none."
+        0,
+        "Sampled episodes that are played at the end, to report the score. 0 means none.",
+        games="others",
     )
 
     engine: Literal["serial", "threads", "ray"] = option(

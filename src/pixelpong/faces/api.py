@@ -18,8 +18,9 @@ from pixelpong.config import OPTIONS, Config, require_used
 from pixelpong.config.presets import load_preset
 from pixelpong.errors import ConfigError, PixelpongError, number_of, warn
 from pixelpong.faces.arguments import AGENT, CHECKPOINT, SAMPLED, SEED, Argument, Help, command
+from pixelpong.faces.comparing import describe_sweep, describe_tournament
 from pixelpong.faces.looking import dashboard, export, play, plot, record, runs, version, watch
-from pixelpong.faces.report import Result, describe_sweep, describe_tournament, show_count, tell
+from pixelpong.faces.report import Result, show_count, tell
 from pixelpong.faces.training import Stopped, resume, stoppable, train
 from pixelpong.machine import count_cores
 from pixelpong.schema import Count, Meta, Number, Positive

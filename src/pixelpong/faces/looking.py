@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import shutil
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pixelpong.config.protocols import PONG
-from pixelpong.errors import ConfigError, PixelpongError
+from pixelpong.errors import ConfigError, PixelpongError, number_of
 from pixelpong.faces.arguments import (
     AGENT,
     CHECKPOINT,
@@ -30,6 +31,7 @@ from pixelpong.faces.report import Result, describe_facts, describe_runs, is_ter
 from pixelpong.faces.training import stoppable
 from pixelpong.machine import collect_versions, count_cores, describe_machine, require
 from pixelpong.schema import Count, Meta
+from pixelpong.scores import human_normalised
 
 if TYPE_CHECKING:
     from pixelpong.agent.choice import Agents
@@ -75,7 +77,10 @@ def runs(
 
 
 def _sort_key_of_return(record: Record) -> float:
-    return 99.0 if record.best_known is None else -record.best_known
+    """Sort by the share of a person's score, so that games can be compared; then by the score."""
+    share = human_normalised(record.game, record.best_known)
+    value = record.best_known if share is None else share
+    return math.inf if value is None else -value
 
 
 _SORT_KEYS: dict[str, Callable[[Record], Any]] = {
@@ -95,15 +100,19 @@ def _sum_up(path: Path) -> dict[str, Any]:
         members = read_sweep(path)
     except PixelpongError:  # its plan is damaged, or all its runs were removed
         members = records(path)
-    summary = summarize(members)
+    summary, games = summarize(members), sorted({record.game for record in members})
+    word = "won" if PONG in games else "done"
     return summary | {
         "sweep": str(path),
         "name": path.name,
-        "state": f"won {summary['won']} of {len(members)}",
+        "state": f"{word} {summary[word]} of {len(members)}",
+        "game": games[0] if len(games) == 1 else number_of(len(games), "game"),
         "steps": sum(record.steps for record in members),
         "bytes": sum(record.bytes for record in members),
         "modified": max((record.modified for record in members), default=0.0),
-        **dict.fromkeys(("seed", "preset", "greedy", "estimated_return")),
+        **dict.fromkeys(
+            ("seed", "preset", "greedy", "sampled", "estimated_return", "mean_return_100")
+        ),
     }
 
 

@@ -182,7 +182,7 @@ def make_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
     rows = []
     for record in records:
         options = vars(record.config) if record.config else {}
-        low, high = (record.greedy and record.greedy.interval) or (None, None)
+        low, high = (record.evaluation and record.evaluation.interval) or (None, None)
         rows.append({
             "name": record.path.name,
             **{name: options.get(name) for name in names},

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.agent.file import Agent
-from pixelpong.agent.game import Moment, plays_greedily
+from pixelpong.agent.game import Moment
 from pixelpong.atari.machine.cartridges import cartridge
 from pixelpong.errors import ConfigError
 from pixelpong.faces.look.overlay import Picture, draw_game, draw_overlay, list_colours
@@ -51,7 +51,7 @@ def name_game(
     name: str, agent: Agent, seed: int, episode: int, *, is_greedy: bool | None = None
 ) -> str:
     """Make the title of a film: the agent, the game and its rules; see `play_game`."""
-    is_greedy = plays_greedily(agent.protocol) if is_greedy is None else is_greedy
+    is_greedy = agent.protocol.plays_greedy if is_greedy is None else is_greedy
     mode, update = "greedy" if is_greedy else "sampled", agent.about.get("update", 0)
     return f"{name}, update {update}: {mode} episode {episode}, seed {seed}, {agent.protocol}"
 

@@ -1,0 +1,133 @@
+"""All games with one set of settings: what the preset atari learns in each.
+
+    nice python benchmarks/any_game.py --steps 2e6 --record benchmarks/any_game.json
+
+Trains an agent for each game and seed, one after the other, and plays new games with sampled
+actions. Each row is added to the record as soon as it is there, and rows that the record has are
+not made again; so the command can be stopped at any time and continues where it was. A training
+that was stopped is resumed. Games in which nothing ends within the steps take longest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import math
+import sys
+import time
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from records import made_by, to_text
+
+import pixelpong
+from pixelpong.atari.machine.cartridges import scored_names
+from pixelpong.config.protocols import PONG
+from pixelpong.errors import PixelpongError
+from pixelpong.run.arrays import fingerprint
+from pixelpong.run.directory import RunDirectory
+from pixelpong.run.files import write_whole
+from pixelpong.schema import decode
+
+CURVE = 24  # points of a curve
+
+
+def train(game: str, seed: int, steps: int, episodes: int, folder: Path) -> dict[str, Any]:
+    """Train on a game, or continue; return its row."""
+    path, options = (
+        folder / f"{game}-{seed}",
+        {"total_timesteps": steps, "final_episodes": episodes},
+    )
+    began = time.process_time()
+    if path.exists():
+        pixelpong.resume(path, quiet=True)
+    else:
+        pixelpong.train(run=path, quiet=True, game=game, seed=seed, **options)
+    return describe(RunDirectory(path)) | {"core_seconds": round(time.process_time() - began, 1)}
+
+
+def describe(run: RunDirectory) -> dict[str, Any]:
+    """Return the row of a finished run."""
+    lines, evaluations = list(run.metrics.read()), list(run.evaluations.read())
+    tested, last = evaluations[-1], lines[-1]
+    returns = tested["returns"]
+    deviation = tested["std"] / math.sqrt(len(returns))
+    known = [line for line in lines if line["mean_return_100"] is not None]
+    first = next(iter(run.episodes.read()), None)
+    shown = known[:: max(1, len(known) // CURVE)]
+    row = {
+        "game": run.config.game,
+        "seed": run.config.seed,
+        "steps": last["steps"],
+        "score": tested["mean_return"],
+        "error": round(deviation, 4),
+        "ci95": tested["ci95"],
+        "episodes": len(returns),
+        "best": max(returns),
+        "first_game": None if first is None else first["episode_return"],
+        "seconds": round(last["timing"]["training_seconds"], 1),
+        "params_sha256": fingerprint_of(run),
+    }
+    curve = {
+        "steps": [line["steps"] for line in shown],
+        "score": [round(line["mean_return_100"], 2) for line in shown],
+    }
+    return row | {"curve": curve}
+
+
+def fingerprint_of(run: RunDirectory) -> str:
+    """Return the hash of the final parameters."""
+    arrays = run.checkpoints.load_latest().arrays
+    return fingerprint({name: arrays[name] for name in ("W1", "W2", "b2")})
+
+
+def run_all(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield the report after each row."""
+    report: dict[str, Any] = made_by() | {
+        "versions": {name: version(name) for name in ("pixelpong", "numpy", "numba", "ale-py")},
+        "steps": options.steps,
+        "rows": [],
+        "stopped": {},
+    }
+    if options.record.exists():
+        before = decode(options.record.read_bytes(), dict[str, Any])
+        report |= {name: before[name] for name in ("rows", "stopped")}
+    done = {(row["game"], row["seed"]) for row in report["rows"]}
+    games = options.games or [game for game in scored_names() if game != PONG]
+    for seed in options.seeds:
+        for game in games:
+            if (game, seed) in done or game in report["stopped"]:
+                continue
+            try:
+                row = train(game, seed, options.steps, options.episodes, options.folder)
+            except PixelpongError as error:
+                report["stopped"][game] = str(error)
+                sys.stderr.write(f"{game}: {error}\n")
+            else:
+                report["rows"].append(row)
+                sys.stderr.write(f"{game} {seed}: {row['score']} after {row['steps']}\n")
+            yield report
+
+
+def parse(words: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("games", nargs="*", help="all by default")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--steps", type=lambda word: int(float(word)), default=2_000_000)
+    parser.add_argument("--episodes", type=int, default=100, help="new games at the end")
+    parser.add_argument("--folder", type=Path, default=Path("runs/any_game"), help="for the runs")
+    parser.add_argument("--record", type=Path, default=Path("any_game.json"))
+    return parser.parse_args(words)
+
+
+if __name__ == "__main__":
+    chosen = parse()
+    chosen.folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(KeyboardInterrupt):
+        for found in run_all(chosen):
+            write_whole(chosen.record, to_text(found).encode())
