@@ -80,7 +80,11 @@ def play_game(
         is_over = game.is_over
         if explains_every and step < explains_before:
             network.see(screen)
-        action = game.decide_after_end() if is_over else game.step()
+        action = None
+        if is_over:
+            game.look_after_end()
+        else:
+            action = game.step()
         is_due = explains_every and (step % explains_every == 0 or is_over)
         explanation = network.explain() if is_due and step < explains_before else None
         yield Moment(step, screen, action, reward, points, explanation, lives, palette)
@@ -152,7 +156,7 @@ class _SteppedGame:
         self._row = self._draw()
         return self._network.last_action
 
-    def decide_after_end(self) -> None:
+    def look_after_end(self) -> None:
         """Ask the network about the last picture; nothing is played."""
         self._game["is_on"] = 1
         row, nowhere = np.full((1, 1, self._width), GREEDY), no_console(self._console.drawn)

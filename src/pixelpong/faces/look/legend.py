@@ -19,6 +19,9 @@ ACTION_NAMES = {STAY: "stay", UP: "up", DOWN: "down"}
 # These are also the colours of saliency: a pixel favours up (blue) or down (orange).
 ACTION_COLOURS = {STAY: "#b2b7bf", UP: "#2569bd", DOWN: "#e07b1a"}
 
+# In games other than Pong, a cell favours the most probable action or the others.
+FOR_COLOUR, AGAINST_COLOUR = ACTION_COLOURS[UP], ACTION_COLOURS[DOWN]
+
 PIXEL_NAMES = {APPEARED: "appeared", STAYED: "stayed", VANISHED: "vanished"}
 PIXEL_COLOURS = {APPEARED: "#e8c532", STAYED: "#8a8f98", VANISHED: "#9449c0"}
 
