@@ -228,8 +228,12 @@ def record(  # noqa: PLR0913 - a command with its options
         speed=speed,
         seconds=seconds,
     )
-    lost, won = facts["points"]
-    score = f"opponent {lost} : {won} agent after {facts['steps']:,} steps"
+    if player.protocol.game == PONG:
+        lost, won = facts["points"]
+        score = f"opponent {lost} : {won} agent"
+    else:
+        score = f"score {facts['score']:,}"
+    score += f" after {facts['steps']:,} steps"
     if facts["is_cut"]:
         score += ", where the film ends before the game"
     return Result(facts, f"{facts['file']}: {facts['seconds']:.1f} s, {facts['title']}, {score}")
@@ -347,12 +351,14 @@ def _serve_game(
     port: int,
     no_open: bool,
 ) -> None:
-    from pixelpong.agent.choice import find_agents
+    from pixelpong.agent.choice import find_agents, require_pong
     from pixelpong.faces.page import View
     from pixelpong.run.directory import RUNS_FOLDER
 
     agents, which = find_agents(agent, str(checkpoint))
-    agents.load(which)  # reports errors here instead of on the page
+    player = agents.load(which)  # reports errors here instead of on the page
+    if name == "play":
+        require_pong(player, _name_of(agents, agent))
     folder = agents.run.path.parent if agents.run else RUNS_FOLDER
     _serve(folder, host, port, no_open, View(name, agents.path, which, game))
 
