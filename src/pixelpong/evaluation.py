@@ -191,16 +191,3 @@ def stratified_interval(
         resampled += statistic(np.concatenate(drawn, axis=1), axis=-1).tolist()
     low, high = np.percentile(resampled, [2.5, 97.5])
     return float(low), float(high)
-
-
-def interquartile_mean(values: Any, axis: int = -1) -> Any:
-    """Return the mean of the middle half: a quarter of the values is cut off at each end.
-
-    With fewer than four values, none is cut off. Source: Agarwal et al. (2021), section 4.3.
-
-    >>> float(interquartile_mean([0.0, 1.0, 2.0, 90.0]))
-    1.5
-    """
-    ordered = np.sort(np.moveaxis(np.asarray(values, np.float64), axis, -1), axis=-1)
-    cut = ordered.shape[-1] // 4
-    return ordered[..., cut : ordered.shape[-1] - cut].mean(axis=-1)

@@ -286,7 +286,7 @@ def _require_game(name: str, origin: str) -> None:
     try:
         require_covered(name)
     except EmulatorError as error:
-        raise ConfigError(f"{OPTIONS['game'].spell(origin)}: {error}") from None
+        raise ConfigError(f"{origin}: {error}") from None
     if name not in scored_names():
         raise ConfigError(f"{name} cannot be learned, because its points are not known.")
 

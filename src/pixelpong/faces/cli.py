@@ -23,6 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
+from pixelpong.atari.machine.cartridges import scored_names
 from pixelpong.config import OPTIONS
 from pixelpong.config.option import Option
 from pixelpong.config.presets import preset_names
@@ -265,6 +266,8 @@ def _describe_unknown(name: str, extra: list[str]) -> str:
     advice = did_you_mean(word, known, f"see `pixelpong {name} --help`")
     if "preset" in COMMANDS[name] and word in preset_names():
         advice = f"did you mean --preset {word}?"
+    if "game" in COMMANDS[name] and word in scored_names():
+        advice = f"did you mean --game {word}?"
     return unknown("option" if flags else "argument", word, advice)
 
 
