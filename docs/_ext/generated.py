@@ -22,7 +22,8 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from pixelpong.atari.machine import cartridges
-from pixelpong.config import OPTIONS, Option
+from pixelpong.config import OPTIONS
+from pixelpong.config.option import Option
 from pixelpong.config.presets import load_preset, preset_names
 from pixelpong.config.protocols import PONG, PROTOCOLS
 from pixelpong.errors import number_of

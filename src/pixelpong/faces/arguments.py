@@ -23,7 +23,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
-from pixelpong.config import Option
+from pixelpong.config.option import Option
 from pixelpong.errors import ConfigError, list_words, must_be
 from pixelpong.schema import Meta
 

@@ -23,7 +23,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
-from pixelpong.config import OPTIONS, Option
+from pixelpong.config import OPTIONS
+from pixelpong.config.option import Option
 from pixelpong.config.presets import preset_names
 from pixelpong.errors import (
     MAX_GOT,

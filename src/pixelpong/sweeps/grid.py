@@ -16,7 +16,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pixelpong.config import COMMAND_LINE, OPTIONS, Config, differences
+from pixelpong.config import OPTIONS, Config, differences
+from pixelpong.config.option import COMMAND_LINE
 from pixelpong.config.presets import combine
 from pixelpong.errors import MAX_GOT, ConfigError, number_of
 
