@@ -94,14 +94,17 @@ HOSTILE = {
     "nothing": np.zeros((210, 160), np.uint8),
     "rows below the others": paint((2, 3, 3, 4, 4), (4, 104, 79, 30, 1), rows=250),
     "in the corners": paint(*((2, y, x, 1, 1) for y in (0, 104) for x in (0, 79))),
+    "a middle that is rounded up": paint((2, 60, 40, 1, 1), (2, 61, 40, 1, 3)),
+    "bands": paint((6, 10, 0, 30, 80), (8, 20, 0, 9, 41), (2, 24, 50, 2, 2), (2, 90, 3, 2, 2)),
     "in all colours": np.arange(210 * 160, dtype=np.uint32).reshape(210, 160).astype(np.uint8),
 }
 
 
+@pytest.mark.parametrize("is_by_row", [False, True])
 @pytest.mark.parametrize("player", [0, 1, 15])
 @pytest.mark.parametrize("name", HOSTILE)
-def test_both_forms_see_the_same_in_hostile_pictures(name, player):
-    twins = Twins(plain_sight(player, 4))
+def test_both_forms_see_the_same_in_hostile_pictures(name, player, is_by_row):
+    twins = Twins(plain_sight(player, 4, is_by_row=is_by_row))
     picture = HOSTILE[name]
     for action, shown in enumerate((picture, np.roll(picture, 2, axis=1), picture[:, ::-1])):
         twins.look(shown, action)
@@ -122,6 +125,16 @@ def test_the_limits_are_reached_and_not_passed():
         assert len(twins.view.features) == MAX_FEATURES
     assert 1.5 * MAX_FEATURES < len(inputs) <= MAX_VIEW_INPUTS
     assert twins.streams["num_small"] == MAX_SMALL
+
+
+@pytest.mark.parametrize("num_others", [MAX_BLOBS - 1, MAX_BLOBS])
+def test_the_player_may_be_the_last_blob(num_others):
+    cells = np.zeros((105, 80), np.uint8)
+    cells[[2 * (k // 40) for k in range(num_others)], [2 * (k % 40) for k in range(num_others)]] = 4
+    picture = cells.repeat(2, axis=0).repeat(2, axis=1) + paint((2, 100, 40, 2, 2))
+    twins = Twins(plain_sight(1, 4))
+    twins.look(picture)
+    assert (twins.view.place is not None) == (num_others < MAX_BLOBS)
 
 
 def test_an_episode_starts_as_if_nothing_had_been_seen():
