@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pixelpong.config import OPTIONS, Config
+from pixelpong.config import OPTIONS, Config, require_used
 from pixelpong.config.protocols import PROTOCOLS, Protocol
 from pixelpong.engines import Engine, make_engine, never
 from pixelpong.errors import ConfigError, list_words
@@ -100,18 +100,19 @@ def configure_play(algorithm: str, protocol: Protocol, options: Mapping[str, Any
         if name in OPTIONS and name not in accepted:
             advice = f"It takes {list_words(accepted, 'and')}."
             raise ConfigError(f"evaluate does not take the option {name}. {advice}")
-    defaults: dict[str, Any] = {"algorithm": algorithm}
+    defaults: dict[str, Any] = {"algorithm": algorithm, "game": protocol.game}
     if "environment" not in options:
         low, high = protocol.frame_skips
         if protocol.environment in PROTOCOLS:
             defaults["environment"] = protocol.environment
         defaults |= {
-            "game": protocol.game,
             "frame_skip": low if low == high else None,
             "sticky": protocol.sticky,
             "max_frames": protocol.max_frames,
         }
-    return Config().updated({**defaults, **options}, "evaluate")
+    config = Config().updated({**defaults, **options}, "evaluate")
+    require_used(options, config, "evaluate")
+    return config
 
 
 def summarize(returns: Sequence[float], steps: Sequence[int], seed: int) -> Evaluation:
@@ -170,11 +171,23 @@ def bootstrap_interval(
     >>> bootstrap_interval(np.array([3.0, 3.0]), np.random.default_rng(0))
     (3.0, 3.0)
     """
-    values = np.asarray(values, np.float64)
+    return stratified_interval([values], rng, statistic)
+
+
+def stratified_interval(
+    groups: Sequence[Any], rng: np.random.Generator, statistic: Callable[..., Any]
+) -> tuple[float, float]:
+    """Compute the interval of a statistic of all values, as `bootstrap_interval` does.
+
+    The values [n] of each group, such as the runs of a game, are drawn from that group alone.
+    Source: Agarwal et al. (2021), section 4.1.
+    """
+    groups = [np.asarray(group, np.float64) for group in groups]
+    size = sum(map(len, groups))
     resampled: list[float] = []
     while len(resampled) < _RESAMPLES:  # in blocks, because all at once could take gigabytes
-        rows = min(max(1_000_000 // len(values), 1), _RESAMPLES - len(resampled))
-        chosen = rng.integers(len(values), size=(rows, len(values)))
-        resampled += statistic(values[chosen], axis=-1).tolist()
+        rows = min(max(1_000_000 // size, 1), _RESAMPLES - len(resampled))
+        drawn = [it[rng.integers(len(it), size=(rows, len(it)))] for it in groups]
+        resampled += statistic(np.concatenate(drawn, axis=1), axis=-1).tolist()
     low, high = np.percentile(resampled, [2.5, 97.5])
     return float(low), float(high)

@@ -21,7 +21,8 @@ from msgspec import Meta
 from pixelpong.errors import ConfigError, did_you_mean, list_words, must_be
 
 Count = Annotated[int, Meta(ge=0, lt=2**53)]  # a count or an index; exact as a float
-Return = Annotated[float, Meta(ge=-1000, le=1000)]  # an episode's return, or a mean of returns
+# An episode's return, in the game's own points, or a mean of returns; scores go into the millions.
+Return = Annotated[float, Meta(ge=-1e9, le=1e9)]
 Positive = Annotated[int, Meta(ge=1, lt=2**53)]
 Number = Annotated[int, Meta(ge=1, le=4096)]  # a number of things that exist at the same time
 Seconds = Annotated[float, Meta(ge=0, lt=1e12)]

@@ -154,7 +154,7 @@ class Session:
 
     def evaluate(self, engine: Engine) -> Evaluation:
         """Evaluate the newest parameters and record the result."""
-        episodes, is_greedy = self.config.evaluate_episodes, self.config.is_pong
+        episodes, is_greedy = self.config.evaluate_episodes, self.config.protocol.plays_greedy
         played = self._play(engine, episodes, is_greedy=is_greedy)
         evaluation = describe_games(played, self.config.seed)
         return self._write_evaluation(evaluation, self.read_seconds())

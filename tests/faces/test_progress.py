@@ -315,7 +315,7 @@ def test_a_win_names_the_preset_that_trains_an_agent_harder_to_play_against(pres
     """All others have met the built-in opponent alone, and a person may beat them."""
     won = convert(toy_evaluation(4, 19.0, target=18.0, is_won=True), Evaluation)
     facts = {"run": "runs/a", "preset": preset, "machine": "m", "resume": "", "training_seconds": 1}
-    facts["total_seconds"] = 1
+    facts |= {"total_seconds": 1, "game": "pong", "sampled": None}
     ended = Ended("until_return", Progress(update=4, steps=9), "0" * 64, won)
     said = describe_ending(facts, ended, is_brief=False)
     found = re.findall("for a harder opponent: pixelpong train --preset (.*)", said)

@@ -6,8 +6,10 @@ import time
 
 import pytest
 
+from pixelpong.faces.comparing import describe_tournament
+from pixelpong.faces.gauges import PongGauge
 from pixelpong.faces.live import draw_curve
-from pixelpong.faces.report import describe_ending, describe_runs, describe_tournament, table
+from pixelpong.faces.report import describe_ending, describe_runs, table
 from pixelpong.learners.progress import Progress
 from pixelpong.loop import Ended
 from pixelpong.run.lines import Evaluation
@@ -27,7 +29,8 @@ def test_a_table_names_the_columns_for_which_there_is_no_room(width, shown):
 
 def make_run(**changes):
     facts = {
-        "name": "fast-001", "state": "won", "greedy": None, "estimated_return": 3.0, "steps": 9,
+        "name": "fast-001", "state": "won", "greedy": None, "sampled": None, "game": "pong",
+        "estimated_return": 3.0, "mean_return_100": None, "steps": 9,
         "seed": 0, "preset": "fast", "bytes": 10**6, "modified": time.time(), "problem": "",
     }  # fmt: skip
     return facts | changes
@@ -55,7 +58,7 @@ def test_the_end_of_a_run_that_won_proposes_a_higher_target(target, more):
     test = Evaluation(20.9, 0.1, (20.8, 21.0), (21.0,) * 200, 9.0, target=target, is_won=True)
     outcome = Ended("until_return", Progress(), "ab", test)
     facts = {"run": "r", "resume": "pixelpong resume r", "machine": "m", "preset": "half"}
-    facts |= dict.fromkeys(("training_seconds", "total_seconds"))
+    facts |= dict.fromkeys(("training_seconds", "total_seconds", "sampled")) | {"game": "pong"}
     text = describe_ending(facts, outcome, is_brief=False)
     assert text.startswith("Won: ")
     assert text.endswith(f"\n  pixelpong resume r --until-return {more}")
@@ -100,7 +103,7 @@ def test_a_tournament_says_how_many_games_nobody_won(points, said):
 @pytest.mark.parametrize(("target", "row"), [(21.0, 0), (10.0, 2), (-10.0, 6), (-21.0, 8)])
 def test_the_live_curve_has_a_line_and_a_label_at_the_target(target, row):
     """Nine rows from +21 to −21."""
-    lines = [line.plain for line in draw_curve([], target, 40)]
+    lines = [line.plain for line in draw_curve([], PongGauge(target).axis([]), 40)]
     assert [number for number, line in enumerate(lines) if "┄" in line] == [row]
     assert lines[row].split()[0] == signed(target, 0)
-    assert not any("┄" in line.plain for line in draw_curve([], None, 40))
+    assert not any("┄" in line.plain for line in draw_curve([], PongGauge(None).axis([]), 40))

@@ -71,7 +71,7 @@ def test_after_a_new_line_only_that_line_and_the_one_before_are_read(run, count)
         Record.read(run.path)
         assert count() == 0
     run.evaluations.append(toy_evaluation(20_010, 5.0))
-    assert Record.read(run.path).greedy.mean_return == 5.0
+    assert Record.read(run.path).evaluation.mean_return == 5.0
     assert count() < 5_000
 
 

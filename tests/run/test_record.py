@@ -38,8 +38,9 @@ def test_a_record_is_the_lines_of_the_files(toy_runs, mode):
     for name in ("update", "steps", "episodes", "estimated_return", "mean_return_100"):
         assert told[name] == last[name]
     assert told["training_seconds"] == last["timing"]["training_seconds"] <= told["total_seconds"]
-    assert told["greedy"] == found.greedy.in_short()
-    assert found.greedy.mean_in_words in found.summary
+    key, other = ("sampled", "greedy") if mode == "atari" else ("greedy", "sampled")
+    assert (told[key], told[other]) == (found.evaluation.in_short(), None)
+    assert found.evaluation.mean_in_words in found.summary
     json.dumps(told, allow_nan=False)
 
 
@@ -74,7 +75,7 @@ def test_a_run_that_passed_the_test_of_its_target_has_won_and_has_won_for_good(t
         trained.evaluations.append(toy_evaluation(3, mean, target=18.0, is_won=is_won))
         found = Record.read(trained.path)
         assert found.state == ("won" if is_won else "stopped")
-        assert found.greedy.mean_return == found.best_known == mean
+        assert found.evaluation.mean_return == found.best_known == mean
         said = f"greedy return +{mean:.2f} (+{mean - 0.5:.2f} to +{mean + 0.5:.2f}) over 200 games"
         assert found.summary.startswith(words)
         assert said + ", target +18.0" in found.summary
@@ -120,12 +121,12 @@ def test_with_few_games_there_is_no_interval_in_text_nor_as_json(trained, games,
     line = toy_evaluation(3, 1.0) | {"returns": [1.0] * games}
     trained.evaluations.append(line)
     found = Record.read(trained.path)
-    ends = [found.greedy.to_dict()["ci95"], found.to_dict()["greedy"]["ci95"]]
+    ends = [found.evaluation.to_dict()["ci95"], found.to_dict()["greedy"]["ci95"]]
     (row,) = make_rows([found])
     ends += [row["final_low"], row["final_high"]]
     assert [end is not None for end in ends] == [has_interval] * 4
-    assert ("too few games" in str(found.greedy)) != has_interval
-    assert found.greedy.to_line()["ci95"] == (0.5, 1.5), "a run's own line always has it"
+    assert ("too few games" in str(found.evaluation)) != has_interval
+    assert found.evaluation.to_line()["ci95"] == (0.5, 1.5), "a run's own line always has it"
 
 
 @pytest.mark.parametrize(("folder", "path", "name"), [

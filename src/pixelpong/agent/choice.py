@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pixelpong.agent.file import SHIPPED, SHIPPED_FOLDER, Agent
+from pixelpong.config.protocols import PONG
 from pixelpong.errors import CheckpointError, ConfigError, on_one_line, warn
 from pixelpong.items import BUILTIN, HALF, SELF, Params
 from pixelpong.run.directory import RunDirectory
@@ -148,6 +149,14 @@ def open_agent(
     return agents.run, agents.load(which)
 
 
+def require_pong(agent: Agent, name: object) -> Agent:
+    """Return an agent if it plays Pong; refuse to let an agent of another game play against one."""
+    if (game := agent.protocol.game) != PONG:
+        what = f"{name} plays {game}, and only Pong has two sides"
+        raise ConfigError(on_one_line(f"{what}. Choose an agent of Pong, such as {SHIPPED[-1]}."))
+    return agent
+
+
 def settle_opponent(word: str) -> str:
     """Check that an opponent can be loaded, and return the word to record; nothing is written.
 
@@ -182,7 +191,7 @@ def keep_opponent(run: RunDirectory) -> Params | None:
 
 def _load_opponent(word: str) -> Agent:
     """Load the agent that a run is to play against."""
-    _, agent = open_agent(word, others=NO_AGENT)
+    agent = require_pong(open_agent(word, others=NO_AGENT)[1], word)
     if agent.algorithm != "ppo":
         why = f"{word} was trained with {agent.algorithm}"
         raise ConfigError(f"An opponent must be a PPO agent, but {why}. Choose another one.")

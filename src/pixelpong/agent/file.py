@@ -192,6 +192,7 @@ class About:
     steps: Count = 0
     episodes: Count = 0
     estimated_return: Return | None = None
+    mean_return_100: Return | None = None
 
 
 @dataclass(frozen=True)
@@ -267,6 +268,12 @@ def read_about(path: Path) -> About:
     """Read the facts about the agent in a file, without its arrays."""
     with _refusing(path):
         return decode(read_card(path), _Card).about
+
+
+def read_game(path: Path) -> str:
+    """Read the name of the game that the agent in a file plays, without its arrays."""
+    with _refusing(path):
+        return decode(read_card(path), Protocol).game
 
 
 def is_due(update: int, every: int) -> bool:

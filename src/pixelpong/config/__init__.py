@@ -167,7 +167,9 @@ class Config:
         10, "Episodes in each evaluation: greedy in Pong, sampled in other games."
     )
     final_episodes: Count = option(
-        0, "Sampled episodes that are played at the end, to report the score. 0 means none."
+        0,
+        "Sampled episodes that are played at the end, to report the score. 0 means none.",
+        games="others",
     )
 
     engine: Literal["serial", "threads", "ray"] = option(
@@ -284,7 +286,7 @@ def _require_game(name: str, origin: str) -> None:
     try:
         require_covered(name)
     except EmulatorError as error:
-        raise ConfigError(f"{OPTIONS['game'].spell(origin)}: {error}") from None
+        raise ConfigError(f"{origin}: {error}") from None
     if name not in scored_names():
         raise ConfigError(f"{name} cannot be learned, because its points are not known.")
 

@@ -73,6 +73,24 @@ class Protocol:
         return PONG if self.environment in get_args(Name) else _games()[self.environment]
 
     @property
+    def plays_greedy(self) -> bool:
+        """Whether agents are evaluated with their most probable actions.
+
+        In games other than Pong such play often gets stuck, so their actions are sampled.
+        """
+        return self.game == PONG
+
+    def list_rules(self) -> str:
+        """List all its rules.
+
+        >>> protocol_of("breakout").list_rules()
+        'frame skip 4, sticky 0.25, at most 108,000 frames'
+        """
+        low, high = self.frame_skips
+        skip = f"{low}" if low == high else f"{low} to {high}"
+        return f"frame skip {skip}, sticky {self.sticky:g}, at most {self.max_frames:,} frames"
+
+    @property
     def max_frame_skip(self) -> int:
         """The largest number of frames per step."""
         return self.frame_skips[1]
@@ -103,6 +121,15 @@ def protocol_of(game: str) -> Protocol:
     ALE/MsPacman-v5
     """
     return _named(id_of(game, "ALE", 5))
+
+
+def game_of(words: str) -> str:
+    """Return the game of a protocol that is given in words, as by `str`; Pong by default.
+
+    >>> game_of("ALE/Breakout-v5 with sticky 0"), game_of("Pong-v0")
+    ('breakout', 'pong')
+    """
+    return _games().get(words.partition(" ")[0], PONG)
 
 
 def find_protocol(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.agent.choice import open_agent
+from pixelpong.agent.choice import open_agent, require_pong
 from pixelpong.kernels.records import STREAM, are_streams
 from pixelpong.pong.cartridge import DUEL_CODES
 from pixelpong.pong.preprocess import mirror
@@ -20,7 +20,7 @@ class AgentOpponents:
 
     def __init__(self, name: str, size: int) -> None:
         """Load the agent with this name for `size` games."""
-        _, agent = open_agent(name)
+        agent = require_pong(open_agent(name)[1], name)
         self._networks = [agent.make_network() for _ in range(size)]
         self.fingerprint = fingerprint(agent.params)
 

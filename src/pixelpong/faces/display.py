@@ -1,8 +1,9 @@
 """The display of a training run: a live screen on a terminal, plain lines elsewhere.
 
 Both display the current activity, the share of the last 1,000 points won, the return estimated from
-it, the steps, the speed, and the time to the win. `--verbose` adds the lines that the original
-programs print, one per point, episode and batch.
+it, the steps, the speed, and the time to the win. In games other than Pong they display the mean
+score of the last 100 games, also between random play and a person, and the best game. `--verbose`
+adds the lines that the original programs print, one per point, episode and batch.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from rich.live import Live
 
 from pixelpong.config import Config, differences
 from pixelpong.config.presets import load_preset
+from pixelpong.config.protocols import PONG
 from pixelpong.errors import on_one_line
+from pixelpong.faces.gauges import make_gauge
 from pixelpong.faces.live import draw_screen, start_live
 from pixelpong.faces.report import Outlet
 from pixelpong.learners import UpdateStats
@@ -26,7 +29,7 @@ from pixelpong.learners.progress import Progress
 from pixelpong.loop import Began, Ended, Evaluated, Event, TestStarted, Updated
 from pixelpong.run.lines import Evaluation
 from pixelpong.run.record import Record
-from pixelpong.run.words import describe_times, duration, signed
+from pixelpong.run.words import describe_times, duration, in_game, signed
 from pixelpong.schema import decode
 
 STARTING = "starting; the first run on a machine compiles for about 20 seconds"
@@ -80,12 +83,15 @@ class TrainingDisplay:
         run, progress, config = event.run, event.progress, event.run.config
         self._clock = Clock(config, event.seconds)
         self._is_verbose, self._target = config.verbose, config.until_return
+        self._game = config.game
         activity = f"resuming after update {progress.update}" if progress.update else "training"
         self._title = on_one_line(
             f"{run.path}: {activity}, preset {config.preset}, {config.protocol}, "
             f"seed {config.seed}, engine {config.engine}"
         )
-        self._points = [*zip(*Record.read(run.path).curve(), strict=True)]
+        record = Record.read(run.path)
+        self._points = [*zip(*record.curve(), strict=True)]
+        self._metric, self._gauge = record.return_metric, make_gauge(config, record)
         if self._console.is_terminal and not self._console.is_dumb_terminal:
             self._live = start_live(self._console, self.draw)
         else:
@@ -93,12 +99,14 @@ class TrainingDisplay:
 
     def _show(self, progress: Progress, stats: UpdateStats) -> None:
         if self._is_verbose:
-            for line in verbose_lines(progress, stats):
+            for line in verbose_lines(progress, stats, self._game):
                 self._console.print(line)
         self._now = "playing and learning"
-        if progress.estimated_return is not None:
-            self._points.append((progress.steps, progress.estimated_return))
-        self._shown = _metrics(progress, stats) | self._clock.count(progress, stats)
+        if (value := getattr(progress, self._metric)) is not None:
+            self._points.append((progress.steps, value))
+        counts = {name: f"{getattr(progress, name):,}" for name in ("update", "steps", "episodes")}
+        self._shown = counts | self._gauge.list_metrics(progress, stats)
+        self._shown |= self._clock.count(progress, stats)
         if self._live is None:
             shown = {"time": self._clock.read()} | self._shown
             self._held_back = ["  ".join(f"{name} {value}" for name, value in shown.items())]
@@ -112,7 +120,9 @@ class TrainingDisplay:
         line = "     ".join(self._footer)
         footer = [line] if len(line) <= width else self._footer
         rest = [f"now: {self._now}", *footer] if self._footer else []
-        return draw_screen(self._title, self._points, self._target, shown, rest, width)
+        bar, axis = self._gauge.draw_bar(self._points), self._gauge.axis(self._points)
+        rest = [bar, *rest] if bar and len(bar) <= width else rest
+        return draw_screen(self._title, self._points, axis, shown, rest, width)
 
     def close(self) -> None:
         """Print the lines that were held back, and restore the terminal."""
@@ -131,7 +141,7 @@ class TrainingDisplay:
         self._held_back = []
 
 
-def verbose_lines(progress: Progress, stats: UpdateStats) -> Iterator[str]:
+def verbose_lines(progress: Progress, stats: UpdateStats, game: str = PONG) -> Iterator[str]:
     """Yield the originals' lines for one update: one per point, episode and batch."""
     first = progress.episodes - len(stats.episodes) + 1
     numbers = range(first, progress.episodes + 1)
@@ -144,13 +154,13 @@ def verbose_lines(progress: Progress, stats: UpdateStats) -> Iterator[str]:
                 lost, word = lost + 1, "lost"
             yield f"episode {number}: point {word} at step {end + 1}, {won}:{lost}"
         yield (
-            f"episode {number}: return {signed(episode.episode_return, 0)} "
-            f"in {episode.steps:,} steps, running mean {signed(mean, 2)}"
+            f"episode {number}: return {in_game(episode.episode_return, game, 0)} "
+            f"in {episode.steps:,} steps, running mean {in_game(mean, game, 2)}"
         )
     seconds = stats.rollout_seconds + stats.learn_seconds
     yield (
         f"Batch {progress.update} computed {len(stats.episodes)} rollouts "
-        f"in {seconds:.1f} seconds, running mean is {signed(progress.running_mean, 1)}"
+        f"in {seconds:.1f} seconds, running mean is {in_game(progress.running_mean, game, 1)}"
     )
 
 
@@ -215,21 +225,10 @@ def steps_left(estimated_return: float | None) -> int:
     return [steps for reached, steps in rows if reached is None or reached <= now][-1]
 
 
-def _metrics(progress: Progress, stats: UpdateStats) -> dict[str, str]:
-    won = progress.points_won_1000
-    return {
-        "update": f"{progress.update:,}",
-        "steps": f"{progress.steps:,}",
-        "episodes": f"{progress.episodes:,}",
-        "points won": "–" if won is None else f"{100 * won:.1f} %",
-        "estimated return": signed(progress.estimated_return),
-        "steps per second": f"{stats.steps_per_second:,.0f}",
-        "mean of the last 100": signed(progress.mean_return_100),
-    }
-
-
 def _evaluation_line(evaluation: Evaluation) -> str:
     update, target = evaluation.update, evaluation.target
+    if evaluation.game != PONG:
+        return f"update {update}: sampled, {evaluation}"
     if target is None:
         return f"update {update}: greedy {evaluation}"
     if evaluation.is_won:

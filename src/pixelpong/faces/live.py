@@ -1,4 +1,4 @@
-"""The live screen of a training run, with the curve of the estimated return and the metrics.
+"""The live screen of a training run, with the curve of the returns and the metrics.
 
 In a small terminal it takes at most 80 × 24 characters. It is drawn once a second in a thread.
 """
@@ -6,6 +6,7 @@ In a small terminal it takes at most 80 × 24 characters. It is drawn once a sec
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +15,31 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from pixelpong.run.words import signed
-
 REFRESH_PER_SECOND = 1.0
 ROWS = 9  # number of lines for the curve
-_LABEL_WIDTH = 5  # number of columns for the labels of the axis
 _MIN_WIDTH = 12  # number of columns below which rich makes no table
-_TOP, _BOTTOM = 21.0, -21.0
 # The bits of a Braille character, which has four rows of two dots.
 _DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
+
+
+class Axis(NamedTuple):
+    """The vertical axis of the curve: its ends, and the lines and labels at some values."""
+
+    top: float
+    bottom: float
+    labels: dict[float, str]  # a label for some values
+    lines: tuple[float, ...]  # the values at which a line is drawn
+    waiting: str  # what the curve begins with
+
+    @property
+    def label_width(self) -> int:
+        """The number of columns for the labels and a space."""
+        return max(5, 1 + max(map(len, self.labels.values())))
+
+    def row(self, value: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the row of dots, counted from the top, for a return."""
+        share = (self.top - value) / (self.top - self.bottom)
+        return np.clip(np.rint(share * (4 * ROWS - 1)), 0, 4 * ROWS - 1).astype(np.int64)
 
 
 def start_live(console: Console, draw: Callable[[int], RenderableType]) -> Live:
@@ -50,7 +67,7 @@ def start_live(console: Console, draw: Callable[[int], RenderableType]) -> Live:
 def draw_screen(
     title: str,
     points: Sequence[tuple[int, float]],  # (steps, return), ascending
-    target: float | None,
+    axis: Axis,
     metrics: Mapping[str, str],
     rest: Sequence[str],
     width: int,
@@ -64,40 +81,33 @@ def draw_screen(
         table.add_row(*cells[first : first + cells_per_row])
     return Group(
         Text(title, "bold", overflow="ellipsis", no_wrap=True),
-        *(draw_curve(points, target, width) if width >= 40 else ()),
+        *(draw_curve(points, axis, width) if width >= 40 else ()),
         table,
         *(Text(line, "cyan", overflow="ellipsis", no_wrap=True) for line in rest),
     )
 
 
-def draw_curve(points: Sequence[tuple[int, float]], target: float | None, width: int) -> list[Text]:
-    """Draw a curve of returns over steps in Braille dots, with a line at the target."""
-    columns = width - _LABEL_WIDTH
+def draw_curve(points: Sequence[tuple[int, float]], axis: Axis, width: int) -> list[Text]:
+    """Draw a curve of returns over steps in Braille dots."""
+    label_width = axis.label_width
+    columns = width - label_width
     bits = np.zeros((ROWS, columns), np.int64)
-    end = "estimated return, once 1,000 points are played"
+    end = axis.waiting
     if points:
         steps, values = zip(*points, strict=True)
         x = np.arange(2 * columns)
         curve = np.interp(x, np.array(steps) * (x[-1] / steps[-1]), values, left=np.nan)
         is_known = ~np.isnan(curve)
-        x, y = x[is_known], _dot_row(curve[is_known])
+        x, y = x[is_known], axis.row(curve[is_known])
         np.bitwise_or.at(bits, (y // 4, x // 2), _DOTS[y % 4, x % 2])
         end = f"{steps[-1]:,} steps"
-    labels, target_row = {0: "+21", ROWS // 2: "0", ROWS - 1: "−21"}, None
-    if target is not None:
-        target_row = int(_dot_row(np.array(target))) // 4
-        labels[target_row] = signed(target, 0)
+    labels = {int(axis.row(np.array(value))) // 4: text for value, text in axis.labels.items()}
+    line_rows = {int(axis.row(np.array(value))) // 4 for value in axis.lines}
     lines = []
     for number, row in enumerate(bits.tolist()):
-        empty = "┄" if number == target_row else " "
+        empty = "┄" if number in line_rows else " "
         drawn = "".join(chr(0x2800 + dots) if dots else empty for dots in row)
-        line = Text(f"{labels.get(number, ''):>{_LABEL_WIDTH - 1}} {drawn}", "green")
-        line.stylize("dim", 0, _LABEL_WIDTH)
+        line = Text(f"{labels.get(number, ''):>{label_width - 1}} {drawn}", "green")
+        line.stylize("dim", 0, label_width)
         lines.append(line)
-    return [*lines, Text(f"{'':{_LABEL_WIDTH}}0{end:>{columns - 1}}", "dim")]
-
-
-def _dot_row(value: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the row of dots, counted from the top, for a return."""
-    share = (_TOP - value) / (_TOP - _BOTTOM)
-    return np.clip(np.rint(share * (4 * ROWS - 1)), 0, 4 * ROWS - 1).astype(np.int64)
+    return [*lines, Text(f"{'':{label_width}}0{end:>{columns - 1}}", "dim")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import shutil
 import sys
@@ -10,7 +11,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pixelpong.errors import ConfigError, PixelpongError
+from pixelpong.config.protocols import PONG
+from pixelpong.errors import ConfigError, PixelpongError, number_of
 from pixelpong.faces.arguments import (
     AGENT,
     CHECKPOINT,
@@ -29,6 +31,7 @@ from pixelpong.faces.report import Result, describe_facts, describe_runs, is_ter
 from pixelpong.faces.training import stoppable
 from pixelpong.machine import collect_versions, count_cores, describe_machine, require
 from pixelpong.schema import Count, Meta
+from pixelpong.scores import human_normalised
 
 if TYPE_CHECKING:
     from pixelpong.agent.choice import Agents
@@ -74,7 +77,10 @@ def runs(
 
 
 def _sort_key_of_return(record: Record) -> float:
-    return 99.0 if record.best_known is None else -record.best_known
+    """Sort by the share of a person's score, so that games can be compared; then by the score."""
+    share = human_normalised(record.game, record.best_known)
+    value = record.best_known if share is None else share
+    return math.inf if value is None else -value
 
 
 _SORT_KEYS: dict[str, Callable[[Record], Any]] = {
@@ -88,21 +94,26 @@ _SORT_KEYS: dict[str, Callable[[Record], Any]] = {
 def _sum_up(path: Path) -> dict[str, Any]:
     """Summarise a sweep as a line in a list of runs."""
     from pixelpong.run.record import records
-    from pixelpong.sweeps.sweep import read_sweep, summarize
+    from pixelpong.sweeps.settings import summarize
+    from pixelpong.sweeps.sweep import read_sweep
 
     try:
         members = read_sweep(path)
     except PixelpongError:  # its plan is damaged, or all its runs were removed
         members = records(path)
-    summary = summarize(members)
+    summary, games = summarize(members), sorted({record.game for record in members})
+    word = "won" if PONG in games else "done"
     return summary | {
         "sweep": str(path),
         "name": path.name,
-        "state": f"won {summary['won']} of {len(members)}",
+        "state": f"{word} {summary[word]} of {len(members)}",
+        "game": games[0] if len(games) == 1 else number_of(len(games), "game"),
         "steps": sum(record.steps for record in members),
         "bytes": sum(record.bytes for record in members),
         "modified": max((record.modified for record in members), default=0.0),
-        **dict.fromkeys(("seed", "preset", "greedy", "estimated_return")),
+        **dict.fromkeys(
+            ("seed", "preset", "greedy", "sampled", "estimated_return", "mean_return_100")
+        ),
     }
 
 
@@ -217,8 +228,12 @@ def record(  # noqa: PLR0913 - a command with its options
         speed=speed,
         seconds=seconds,
     )
-    lost, won = facts["points"]
-    score = f"opponent {lost} : {won} agent after {facts['steps']:,} steps"
+    if player.protocol.game == PONG:
+        lost, won = facts["points"]
+        score = f"opponent {lost} : {won} agent"
+    else:
+        score = f"score {facts['score']:,}"
+    score += f" after {facts['steps']:,} steps"
     if facts["is_cut"]:
         score += ", where the film ends before the game"
     return Result(facts, f"{facts['file']}: {facts['seconds']:.1f} s, {facts['title']}, {score}")
@@ -336,12 +351,14 @@ def _serve_game(
     port: int,
     no_open: bool,
 ) -> None:
-    from pixelpong.agent.choice import find_agents
+    from pixelpong.agent.choice import find_agents, require_pong
     from pixelpong.faces.page import View
     from pixelpong.run.directory import RUNS_FOLDER
 
     agents, which = find_agents(agent, str(checkpoint))
-    agents.load(which)  # reports errors here instead of on the page
+    player = agents.load(which)  # reports errors here instead of on the page
+    if name == "play":
+        require_pong(player, _name_of(agents, agent))
     folder = agents.run.path.parent if agents.run else RUNS_FOLDER
     _serve(folder, host, port, no_open, View(name, agents.path, which, game))
 

@@ -125,6 +125,6 @@ class Run(Record):
             "reason": outcome.reason,
             "resume": resume_command(self.path, self.config),
             "params_sha256": outcome.params_sha256,
-            "environment": self.config.environment,
+            "environment": self.config.protocol.environment,
             "machine": f"{count_cores()} cores of {describe_machine()['processor'].split(',')[0]}",
         }

@@ -8,9 +8,9 @@
         observation, reward, terminated, truncated, info = env.step(policy.act(observation))
         is_over = terminated or truncated
 
-It sees the colour frames of `pixelpong.make_env` and ``ALE/Pong-v5``, and decides exactly as in the
-rollouts of its training. It needs the previous frame and its last action: `act` remembers both;
-`predict` takes and returns them.
+It sees the colour frames of `pixelpong.make_env` and of Gymnasium's ``ALE/…-v5``, and decides
+exactly as in the rollouts of its training. It needs to know what it saw before and its last action:
+`act` remembers both; `predict` takes and returns them.
 """
 
 from __future__ import annotations
@@ -26,10 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.agent.file import Agent
+from pixelpong.atari.machine.cartridges import cartridge
+from pixelpong.atari.machine.palette import PALETTES
+from pixelpong.config.protocols import PONG
 from pixelpong.errors import ConfigError, Interrupted, must_be
 from pixelpong.evaluation import summarize
 from pixelpong.faces.arguments import Length, Speed, checked
-from pixelpong.play.networks import GREEDY, Explanation
+from pixelpong.play.networks import GREEDY
 from pixelpong.pong.preprocess import BACKGROUND_REDS
 from pixelpong.run.lines import Evaluation
 from pixelpong.run.words import signed
@@ -44,7 +47,7 @@ if TYPE_CHECKING:
 class Memory(NamedTuple):
     """An agent's memory of the previous step."""
 
-    screen: NDArray[np.uint8]  # [210, 160], palette indices
+    stream: NDArray[np.void]  # [1], what its network keeps between two steps; not changed
     action: int
 
 
@@ -53,7 +56,7 @@ class Policy:
 
     Attributes:
         about: facts about the agent, such as update, steps and estimated return.
-        actions: the actions it chooses from, in the numbers of ``ALE/Pong-v5``.
+        actions: the actions it chooses from, in the numbers of its game, such as ``ALE/Pong-v5``.
         rng: generator for the actions of `predict` if it is not deterministic.
     """
 
@@ -100,7 +103,8 @@ class Policy:
         """Observe the next frame and choose an action.
 
         Args:
-            observation: [210, 160, 3] uint8, a frame as from `pixelpong.make_env`; not changed.
+            observation: [210, 160, 3] uint8, a frame as from `pixelpong.make_env`; not changed. In
+                some games, a frame has more rows.
             rng: generator that samples the action; without it, the most probable one is taken.
 
         Returns:
@@ -120,11 +124,14 @@ class Policy:
 
     def probabilities(self, observation: NDArray[np.uint8]) -> NDArray[np.float64]:
         """Return the probabilities of `actions`, [A], for the next frame; remember nothing."""
-        return self._explain(observation).probabilities
+        return self._ask(observation)[0]
 
     def value(self, observation: NDArray[np.uint8]) -> float | None:
-        """Return the expected outcome of the point, −1 … 1, or None without a value function."""
-        return self._explain(observation).value
+        """Return the expected outcome of the point, −1 … 1, or None without a value function.
+
+        In other games than Pong, it is the expected discounted sum of the signs of the rewards.
+        """
+        return self._ask(observation)[1]
 
     def predict(
         self,
@@ -170,7 +177,7 @@ class Policy:
         should_stop: Callable[[], bool],
         tell: Callable[[int], None],
     ) -> Evaluation:
-        """Evaluate like `pixelpong.evaluation`, but in Gymnasium's own ``ALE/Pong-v5``.
+        """Evaluate like `pixelpong.evaluation`, but in Gymnasium's own ``ALE/…-v5``.
 
         This policy's own memory is not changed.
         """
@@ -178,7 +185,7 @@ class Policy:
 
         player = Policy(self._agent)
         returns, steps = [0.0] * episodes, [0] * episodes
-        with contextlib.closing(make_theirs("pong")) as env:
+        with contextlib.closing(make_theirs(self.protocol.game)) as env:
             for number in range(episodes):
                 rng = make_rng(seed, "evaluate", 0, number)
                 frame, _ = env.reset(seed=int(rng.integers(2**31)))
@@ -201,7 +208,7 @@ class Policy:
         episode: Count = 0,
         *,
         seed: Count = 0,
-        sampled: bool = False,
+        sampled: bool | None = None,
         overlay: bool = True,
         speed: Speed = 1.0,
         seconds: Length | None = 20.0,
@@ -211,7 +218,8 @@ class Policy:
         Args:
             episode: number of the game.
             seed: seed of the evaluation.
-            sampled: sample the actions, as in training, instead of taking the most probable ones.
+            sampled: sample the actions, as in training, instead of taking the most probable ones;
+                by default only in games other than Pong, as evaluations do.
             overlay: add the points, the probabilities, the value and what the network sees.
             speed: playback speed; 1 is the game's own speed.
             seconds: length of the film; None for the whole game, about 20 MB.
@@ -220,9 +228,9 @@ class Policy:
         from pixelpong.faces.look.film import make_film, name_game
         from pixelpong.faces.look.media import Media
 
-        agent = self._agent
-        play = functools.partial(play_game, agent, seed, episode, is_greedy=not sampled)
-        title = name_game(Path(self.name).name, agent, seed, episode, is_greedy=not sampled)
+        agent, is_greedy = self._agent, None if sampled is None else not sampled
+        play = functools.partial(play_game, agent, seed, episode, is_greedy=is_greedy)
+        title = name_game(Path(self.name).name, agent, seed, episode, is_greedy=is_greedy)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "replay.mp4"
             make_film(
@@ -241,19 +249,53 @@ class Policy:
 
     def _look(self, frame: NDArray[np.uint8], before: Memory | None, uniform: float) -> Memory:
         """Choose an action for a frame; return the memory for the next step."""
-        is_array = isinstance(frame, np.ndarray)
-        if not is_array or frame.shape != (210, 160, 3) or frame.dtype != np.uint8:
-            got = f"{frame.dtype} {list(frame.shape)}" if is_array else type(frame).__name__
-            allowed = "a frame of 210 rows, 160 columns and 3 colours, uint8"
-            advice = "use make_env(observation='frame')"
-            raise ConfigError(must_be("the observation", allowed, got, advice))
+        screen = self._read(frame)
         self._network.reset()
         if before is not None:
-            self._network.follow(*before)
-        # The palette indices of black and of the ball; the network only distinguishes these two.
-        screen = np.where(np.isin(frame[..., 0], BACKGROUND_REDS), 0, 14).astype(np.uint8)
-        return Memory(screen, self._network.act(screen, uniform))
+            self._network.stream[:] = before.stream
+        action = self._network.act(screen, uniform)
+        return Memory(self._network.stream.copy(), action)
 
-    def _explain(self, observation: NDArray[np.uint8]) -> Explanation:
+    def _ask(self, observation: NDArray[np.uint8]) -> tuple[NDArray[np.float64], float | None]:
         self._look(observation, self._memory, GREEDY)
-        return self._network.explain()
+        return self._network.answer()
+
+    def _read(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Convert a frame to palette indices, or refuse it."""
+        is_array, game = isinstance(frame, np.ndarray), self.protocol.game
+        num_rows = cartridge(game).rows
+        if not is_array or frame.shape != (num_rows, 160, 3) or frame.dtype != np.uint8:
+            got = f"{frame.dtype} {list(frame.shape)}" if is_array else type(frame).__name__
+            allowed = f"a frame of {num_rows} rows, 160 columns and 3 colours, uint8"
+            advice = "use make_env(observation='frame')"
+            raise ConfigError(must_be("the observation", allowed, got, advice))
+        if game == PONG:  # the network only distinguishes black and the colour of the ball
+            return np.where(np.isin(frame[..., 0], BACKGROUND_REDS), 0, 14).astype(np.uint8)
+        codes, indices = self._colours
+        wanted = _encode(frame)
+        found = np.searchsorted(codes, wanted).clip(max=len(codes) - 1)
+        if (codes[found] != wanted).any():
+            what = "The observation has colours that no Atari shows"
+            raise ConfigError(f"{what}; use make_env(game='{game}', observation='frame').")
+        return indices[found]
+
+    @functools.cached_property
+    def _colours(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+        """The colours of its game's frames, ascending, and the palette index of each.
+
+        Some colours of European games have several indices; a frame does not tell which. The index
+        of the background, or else that of the class that is seen most often, is taken.
+        """
+        assert self.scene.sight is not None, "an agent's file has it"
+        indices = np.arange(256)
+        codes = _encode(PALETTES[cartridge(self.protocol.game).palette])
+        is_other = ~np.isin(indices, self.scene.sight.background)
+        order = np.lexsort((indices, self.scene.sight.classes, is_other, codes))
+        codes, first = np.unique(codes[order], return_index=True)
+        return codes, indices[order][first].astype(np.uint8)
+
+
+def _encode(colours: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Encode colours, [..., 3], as numbers."""
+    codes: NDArray[np.int64] = colours @ np.array([1 << 16, 1 << 8, 1])
+    return codes

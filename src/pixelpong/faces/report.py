@@ -7,19 +7,19 @@ prints; ``result.to_dict()`` is what the command prints with ``--json``.
 from __future__ import annotations
 
 import contextlib
-import functools
 import shlex
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pixelpong.config import COUNTED, LOCAL_OPTIONS, OPTIONS, Config
+from pixelpong.config.protocols import PONG
 from pixelpong.errors import list_words, number_of, on_one_line
-from pixelpong.run.words import describe_times, duration, signed
+from pixelpong.run.words import describe_times, duration, in_game, signed
 
 if TYPE_CHECKING:
     from pixelpong.loop import Ended
@@ -164,6 +164,10 @@ watch it         pixelpong watch {run}
 play against it  pixelpong play {run}
 film it          pixelpong record {run} --overlay --out best.mp4
 """
+_LOOK = """
+watch it  pixelpong watch {run}
+film it   pixelpong record {run} --overlay --out best.mp4
+"""
 # It has met the built-in opponent alone, so a person may beat it.
 _HARDER = "for a harder opponent: pixelpong train --preset half\n"
 
@@ -176,9 +180,15 @@ def describe_ending(facts: Facts, outcome: Ended, *, is_brief: bool) -> str:
         return f"{ended}; saved in {run}"
     progress, result = outcome.progress, outcome.test
     lines, budget = [], ""
+    if facts["sampled"] and facts["sampled"]["update"] == progress.update:
+        rules = f"by the rules of {facts['protocol']} ({facts['rules']}), with sampled actions"
+        lines += [facts["result"], rules, _LOOK.format(run=run)]
     if outcome.reason in COUNTED:
         reached = getattr(progress, COUNTED[outcome.reason])
         budget = f" {OPTIONS[outcome.reason].flag} {2 * reached}"
+        if outcome.reason == "total_timesteps" and facts["game"] != PONG:
+            # Its learning rate has fallen to 0, and is to fall later.
+            budget += f" --anneal-steps {2 * reached} --allow-changes"
     if result is not None and result.target is not None:
         word = "Won" if result.is_won else "Not won yet"
         lines.append(f"{word}: {result}; the target is {signed(result.target)}")
@@ -209,7 +219,7 @@ def _describe_end(facts: Facts, outcome: Ended) -> str:
         steps += f" in {times}"
     return (
         f"{reason}: update {progress.update}, {number_of(progress.episodes, 'episode')}, {steps}, "
-        f"mean of the last 100 {signed(progress.mean_return_100, 2)}"
+        f"mean of the last 100 {in_game(progress.mean_return_100, facts['game'], 2)}"
     )
 
 
@@ -249,8 +259,15 @@ def resume_call(path: Path, config: Config) -> str:
 def describe_runs(facts: Facts, width: int = 80) -> str:
     """Return a table of runs, then one of sweeps."""
     listed = [*facts["runs"], *facts["sweeps"]]
-    heads = ("run", "state", "return", "steps", "seed", "preset", "size", "age")
-    lines = table(heads, [_make_row(it) for it in listed], left=(0, 1, 5), width=width)
+    rows = [_make_row(it) for it in listed]
+    heads = [*rows[0]]
+    if all(_is_of_pong(it) for it in listed):
+        heads.remove("game")
+    else:  # the preset follows from the game, so it may be left out first
+        heads.sort(key=lambda head: head == "preset")
+    left = [number for number, head in enumerate(heads) if head in _LEFT]
+    cells = [[row[head] for head in heads] for row in rows]
+    lines = table(heads, cells, left, width)
     for index, run in enumerate(facts["runs"], start=1):
         if run["problem"]:
             problem = textwrap.indent(
@@ -261,32 +278,48 @@ def describe_runs(facts: Facts, width: int = 80) -> str:
     if facts["sweeps"]:
         total += f", {number_of(len(facts['sweeps']), 'sweep')}"
     total += f", {sum(it['bytes'] for it in listed) / 1e6:,.1f} MB"
-    if any(_is_estimate(it) for it in listed):
+    estimated = [it for it in listed if _is_estimate(it)]
+    if any(_is_of_pong(it) for it in estimated):
         total += "; ~ is an estimate from the points won"
+    if not all(_is_of_pong(it) for it in estimated):
+        total += "; ~ is the mean of the last 100 games of the training"
     return "\n".join([*lines, total])
 
 
-def _make_row(facts: Facts) -> tuple[str, ...]:
-    """Make the row of the table for a run or a sweep."""
-    if _is_estimate(facts):
-        shown_return = f"~{signed(facts['estimated_return'])}"
-    else:
-        shown_return = signed(facts["greedy"]["mean_return"] if facts["greedy"] else None)
-    return (
-        shorten(facts["name"], 28),
-        facts["state"],
-        shown_return,
-        f"{facts['steps']:,}",
-        "–" if facts["seed"] is None else str(facts["seed"]),
-        shorten(facts["preset"] or "–", 10),
-        f"{facts['bytes'] / 1e6:,.1f} MB",
-        duration(max(time.time() - facts["modified"], 0)),
-    )
+_LEFT = ("run", "state", "game", "preset")  # the columns with words
+
+
+def _make_row(facts: Facts) -> dict[str, str]:
+    """Make the row of the table for a run or a sweep: its cells by the heads of the columns."""
+    value = in_game(_find_return(facts), facts["game"] or PONG)
+    return {
+        "run": shorten(facts["name"], 28),
+        "state": facts["state"],
+        "game": facts["game"] or "–",
+        "return": f"~{value}" if _is_estimate(facts) else value,
+        "steps": f"{facts['steps']:,}",
+        "seed": "–" if facts["seed"] is None else str(facts["seed"]),
+        "preset": shorten(facts["preset"] or "–", 10),
+        "size": f"{facts['bytes'] / 1e6:,.1f} MB",
+        "age": duration(max(time.time() - facts["modified"], 0)),
+    }
+
+
+def _find_return(facts: Facts) -> float | None:
+    """Find the best known return of a run: that of its evaluation, or that of its training."""
+    if evaluation := facts["greedy"] or facts["sampled"]:
+        return float(evaluation["mean_return"])
+    value: float | None = facts["estimated_return" if _is_of_pong(facts) else "mean_return_100"]
+    return value
 
 
 def _is_estimate(facts: Facts) -> bool:
     """Whether the return of a run is known from training only."""
-    return not facts["greedy"] and facts["estimated_return"] is not None
+    return not (facts["greedy"] or facts["sampled"]) and _find_return(facts) is not None
+
+
+def _is_of_pong(facts: Facts) -> bool:
+    return facts["game"] in (None, PONG)
 
 
 def describe_facts(facts: Facts) -> str:
@@ -298,6 +331,7 @@ def describe_facts(facts: Facts) -> str:
         "run": facts["run"],
         "preset": f"{facts['preset']}, seed {facts['seed']}",
         "protocol": facts["protocol"],
+        "rules": facts["rules"] if not _is_of_pong(facts) else "",
         "changed": _list_values(changed) or "nothing",
         "progress": f"update {facts['update']}, {number_of(facts['steps'], 'step')}, "
         f"{number_of(facts['episodes'], 'episode')}",
@@ -314,70 +348,3 @@ def describe_facts(facts: Facts) -> str:
 
 def _list_values(values: Facts) -> str:
     return ", ".join(f"{name}={value}" for name, value in values.items() if value is not None)
-
-
-# --- sweeps and tournaments -------------------------------------------------------------------
-
-
-def describe_sweep(facts: Facts) -> str:
-    """Describe for each setting how many runs won, how fast and how well; and what is left."""
-    lines = []
-    for setting in facts["settings"]:
-        if setting["label"]:
-            lines.append(setting["label"])
-        lines += pairs(
-            {
-                "won": f"{setting['won']} of {setting['done']}",
-                "median time": _spread(setting["seconds"], duration),
-                "median steps": _spread(setting["steps"], "{:,.0f}".format),
-                "median final return": _spread(
-                    setting["final_return"], functools.partial(signed, digits=2)
-                ),
-            }
-        )
-    num_left = sum(not run["is_done"] for run in facts["runs"])
-    if num_left:
-        lines.append(f"{number_of(num_left, 'run')} left to train; continue with:")
-        lines.append(f"  {facts['resume']}")
-    return "\n".join([*lines, f"saved in {facts['sweep']}"])
-
-
-def _spread(summary: Facts | None, show: Callable[[float], str]) -> str:
-    """Format the median of several runs with its 95 % interval."""
-    if summary is None:
-        return ""
-    median = show(summary["median"])
-    if not summary["ci95"]:
-        return median
-    low, high = map(show, summary["ci95"])
-    return f"{median} ({low} to {high})"
-
-
-def describe_tournament(facts: Facts) -> str:
-    """Describe the ladder and the matrix of mean returns."""
-    players, rows = facts["players"], []
-    for rank, player in enumerate(players, 1):
-        low, high = player["ci95"]
-        points = player["points_won"] + player["points_lost"]
-        share = f"{100 * player['points_won'] / points:.0f} %" if points else "–"
-        rating = f"{signed(player['rating'], 0)} ± {(high - low) / 2:.0f}"
-        mean = signed(player["mean_return"])
-        rows.append((str(rank), shorten(player["name"], 34), rating, mean, share))
-    lines = table(("rank", "player", "rating", "mean return", "points won"), rows, left=(1,))
-    ranks = [str(rank) for rank in range(1, len(players) + 1)]
-    matrix = [
-        [rank, shorten(player["name"], 14), *map(signed, returns)]
-        for rank, player, returns in zip(ranks, players, facts["matrix"], strict=True)
-    ]
-    lines += ["", *table(["", "return against", *ranks], matrix, left=(1,))]
-    played, planned = facts["games_played"], facts["games_planned"]
-    if played == planned:
-        lines.append(number_of(played, "game"))
-    else:
-        lines.append(f"only {played:,} of {planned:,} games were played")
-    rules = facts["rules"]
-    num_cut = sum(max(game["points"]) < rules["points"] for game in facts["games"])
-    if num_cut:
-        limit = f"the limit of {rules['frames']:,} frames"
-        lines.append(f"{number_of(num_cut, 'game')} ended at {limit}, before either side had won")
-    return "\n".join(lines)

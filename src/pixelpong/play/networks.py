@@ -12,8 +12,9 @@ pixels; each factor of a product gets half of it (Shapley values):
     gated    c_i = Σ_h [a_h > 0] (A_ih (u_h + v_h b_h / 2) + B_ih v_h a_h / 2)
 
 Here A and B are the two columns of W1. In Pong, u and v are the differences between W2's rows for
-UP and DOWN; in other games, between the rows of the best action and the mean of the others. The c_i
-and the bias add up to the difference of the logits.
+UP and DOWN; in other games, between the row of the most probable action and the mean of the others,
+where the rows of an action's parts are added to its own (`pixelpong.learn.ppo`). The c_i and the
+bias add up to the difference of the logits.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 
 from pixelpong.atari.steps.episode import Console, no_console
 from pixelpong.atari.steps.records import aligned_zeros
+from pixelpong.config.protocols import PONG
 from pixelpong.items import ACTIONS, DOWN, NUM_PIXELS, UP, Params, Played, read_only
 from pixelpong.kernels import deciding, playing
 from pixelpong.kernels.observing import MAX_ACTIVE
@@ -36,11 +38,14 @@ from pixelpong.learn import gated, network
 from pixelpong.play.scenes import Scene
 from pixelpong.pong import features
 from pixelpong.seeding import make_rng
+from pixelpong.sight.blobs import COLUMNS, ROWS, find_cells
+from pixelpong.sight.view import START_ROUGH, View, see, share_among_cells
 
 # Values to use instead of a uniform number in [0, 1).
 GREEDY = -1.0  # take the most probable action
 LOOK = 2.0  # only observe the next frame and estimate its value (gated network)
 OFF, STAYED, APPEARED, VANISHED = range(4)  # the classic network does not see pixels that stayed
+PLAYER = 16  # added to the class of a cell of the player's figure
 Shapes = dict[str, tuple[int, ...]]  # the shape of each parameter
 
 
@@ -48,12 +53,17 @@ Shapes = dict[str, tuple[int, ...]]  # the shape of each parameter
 class Explanation:
     """What the network saw at one step and how it decided."""
 
-    field: NDArray[np.uint8]  # [80, 80], each pixel OFF, STAYED, APPEARED or VANISHED
-    # [80, 80], what each pixel adds to the difference between the logits of UP and DOWN
+    # In Pong [80, 80], each pixel OFF, STAYED, APPEARED or VANISHED. In other games [105, 80], the
+    # class of each lit cell, plus PLAYER in the player's figure; 0 if the cell is not lit.
+    field: NDArray[np.uint8]
+    # Of the same shape: what each pixel or cell adds to the difference between the logits of UP and
+    # DOWN; in other games, between the logit of the most probable action and the mean of the others
     saliency: NDArray[np.float64]
     rest: float  # what the biases add, and the last action if it is an input
     probabilities: NDArray[np.float64]  # [A], one per entry of the network's `actions`
-    value: float | None  # expected outcome of the point, −1 … 1; None if the network has no value
+    # In Pong the expected outcome of the point, −1 … 1, in other games of the life; None if the
+    # network has no value.
+    value: float | None
 
 
 class Network:
@@ -63,7 +73,7 @@ class Network:
     is not changed.
     """
 
-    actions: tuple[int, ...]  # the actions that it chooses from
+    actions: tuple[int, ...]  # the actions that it chooses from, in Gymnasium's numbers of the game
     # Draws parameters; takes the scene, a generator, the number of hidden units and the type.
     init: Callable[[Scene, np.random.Generator, int, str], Params]
     shapes: Callable[[Scene, int], Shapes]  # takes the scene and the number of hidden units
@@ -85,6 +95,8 @@ class Network:
         self.hidden = np.zeros((room, hidden * self._keeps_hidden), dtype)
         self._scratch: Any = self._make_scratch(hidden, dtype)
         self._codes = np.array(scene.actions)  # what the console does for each index of an action
+        # Gymnasium numbers the actions of other games in their order.
+        self._numbers = scene.actions if scene.game == PONG else (*range(len(scene.actions)),)
         self.params = dict(params)
         self.use(params)
         # These are for decisions on screens.
@@ -188,13 +200,21 @@ class Network:
         self.stream["is_new"] = 1
         self.scene.draw(screen, self._drawn)
         self.play_streams(self._console, self.stream, self._uniforms, 0, 0)
-        return self.scene.actions[int(self.stream["last_actions"][0, 0])]
+        return self.last_action
 
     def follow(self, screen: NDArray[np.uint8], action: int | None) -> None:
         """Observe the next screen of a replay, given the action taken there, or None at the end."""
         self.act(screen)
         if action is not None:
-            self.stream["last_actions"] = self.scene.actions.index(action)
+            self.stream["last_actions"] = self._numbers.index(action)
+
+    @property
+    def last_action(self) -> int:
+        """The action that was chosen last."""
+        return self._numbers[int(self.stream["last_actions"][0, 0])]
+
+    def see(self, screen: NDArray[np.uint8]) -> None:
+        """Look at a screen for `explain`, which needs all screens of an episode in other games."""
 
     def inputs(self) -> NDArray[np.intp]:
         """Return the rows of the first layer that the last `act` summed, [K]."""
@@ -205,7 +225,7 @@ class Network:
         raise NotImplementedError
 
     def explain(self) -> Explanation:
-        """Explain the last `act`: what the network saw, and what each pixel contributed."""
+        """Explain the last decision: what the network saw, and what each pixel contributed."""
         raise NotImplementedError
 
 
@@ -249,10 +269,15 @@ class GatedNetwork(Network):
 
     _step = GATED_STEP
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """Make a record with room for some steps, see `Network`."""
+        super().__init__(*args, **options)
+        self._views: list[tuple[NDArray[np.uint8], View]] = []  # at most two, for `explain`
+
     @property
     def actions(self) -> tuple[int, ...]:  # type: ignore[override]
-        """The actions that it chooses from."""
-        return self.scene.actions
+        """The actions that it chooses from, in Gymnasium's numbers of the game."""
+        return self._numbers
 
     @staticmethod
     def init(scene: Scene, rng: np.random.Generator, hidden: int, dtype: str) -> Params:
@@ -285,22 +310,68 @@ class GatedNetwork(Network):
         """Return the probabilities and the value of the last `act`."""
         return self._scratch.layers.probabilities.copy(), float(self.steps["value"][0])
 
+    def reset(self) -> None:
+        """Forget the previous episode."""
+        super().reset()
+        self._views.clear()
+
+    def see(self, screen: NDArray[np.uint8]) -> None:
+        """Look at a screen for `explain`, which needs all screens of an episode in other games."""
+        if self.scene.game != PONG:
+            assert self.scene.sight is not None, "this scene has no sight"
+            view = see(self.scene.sight, screen, self._views[-1][1] if self._views else None)
+            self._views = [*self._views[-1:], (screen, view)]
+
     def explain(self) -> Explanation:
-        """Explain the last `act`: what the network saw, and what each pixel contributed."""
-        inputs, up, down = self.inputs(), ACTIONS.index(UP), ACTIONS.index(DOWN)
+        """Explain the last decision: what the network saw, and what each pixel contributed."""
+        inputs, weights = self.inputs(), self._weigh_outputs()
         W2, b2 = (self.params[name].astype(np.float64) for name in ("W2", "b2"))
-        rows, (u, v) = self.params["W1"][inputs].astype(np.float64), (W2[up] - W2[down]).T
+        u, v = np.tensordot(weights, W2, 1).T
+        rows = self.params["W1"][inputs].astype(np.float64)
         a, b = rows.sum(axis=0).T
         shares = rows[..., 0] @ ((a > 0) * (u + v * b / 2)) + rows[..., 1] @ ((a > 0) * v * a / 2)
+        is_action = inputs >= self.scene.num_inputs - len(self.scene.actions)
+        rest = float(weights @ b2 + shares[is_action].sum())
+        draw = self._draw_field if self.scene.game == PONG else self._draw_cells
+        return Explanation(*draw(inputs, shares), rest, *self.answer())
+
+    def _weigh_outputs(self) -> NDArray[np.float64]:
+        """Return the factor of each output, [O], in the difference of logits that is explained."""
+        parts, weights = self.scene.parts, np.zeros(self.scene.num_outputs)
+        of_actions = np.zeros(len(parts))
+        if self.scene.game == PONG:
+            of_actions[[ACTIONS.index(UP), ACTIONS.index(DOWN)]] = 1, -1
+        else:
+            of_actions[:] = -1 / (len(parts) - 1)
+            of_actions[self._scratch.layers.probabilities.argmax()] = 1
+        weights[: len(parts)] = of_actions
+        np.add.at(weights, parts, of_actions[:, None])
+        return weights
+
+    def _draw_field(
+        self, inputs: NDArray[np.intp], shares: NDArray[np.float64]
+    ) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+        """Draw what was seen of Pong, and what each pixel contributed."""
         fields, newest = self.stream["fields"][0], int(self.stream["game"]["newest"][0])
         bits = np.unpackbits(fields.view(np.uint8), axis=-1, bitorder="little")[:, :, :80]
         before, now = (np.flatnonzero(bits[index]) for index in (1 - newest, newest))
         field = np.zeros(NUM_PIXELS, np.uint8)
         field[before] = VANISHED
         field[now] = np.where(field[now] == VANISHED, STAYED, APPEARED)
-        saliency = features.share_among_pixels(now, before, inputs, shares)
-        rest = b2[up] - b2[down] + shares[inputs >= 3 * features.NUM_FEATURES].sum()
-        return Explanation(field.reshape(80, 80), saliency, float(rest), *self.answer())
+        return field.reshape(80, 80), features.share_among_pixels(now, before, inputs, shares)
+
+    def _draw_cells(
+        self, inputs: NDArray[np.intp], shares: NDArray[np.float64]
+    ) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+        """Draw what was seen of another game, and what each cell contributed."""
+        assert self.scene.sight is not None, "this scene has no sight"
+        *earlier, (screen, now) = self._views
+        cells, classes = find_cells(self.scene.sight, screen)
+        field = np.zeros(ROWS * COLUMNS, np.uint8)
+        field[cells] = classes
+        field[np.unique(now.links[now.links[:, 0] >= START_ROUGH, 1])] += PLAYER
+        before = earlier[0][1] if earlier else None
+        return field.reshape(ROWS, COLUMNS), share_among_cells(now, before, inputs, shares)
 
 
 NETS: dict[str, type[Network]] = {"reinforce": PlainNetwork, "ppo": GatedNetwork}

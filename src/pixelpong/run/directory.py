@@ -50,7 +50,8 @@ LINE_FILES = "metrics.jsonl", "episodes.jsonl", "evaluations.jsonl"
 CONFIG_LIMIT = 1 << 20  # size limit in bytes, enough for a thousand changes
 FAILURE_FILE = "failure.json"
 FAILURE_LIMIT = 1 << 16
-FIXED_OPTIONS = ("seed", "algorithm", "hidden", "dtype")  # cannot change once a run has started
+# These cannot change once a run has started.
+FIXED_OPTIONS = ("game", "seed", "algorithm", "hidden", "dtype")
 
 
 class RunDirectory:
@@ -70,9 +71,12 @@ class RunDirectory:
 
     @classmethod
     def create(cls, path: Path | None, config: Config) -> RunDirectory:
-        """Make a new run directory, by default the next free ``runs/PRESET-NNN``."""
+        """Make a new run directory, by default the next free one in ``runs``.
+
+        It is named after the preset, as ``fast-001``, and in other games than Pong after the game.
+        """
         fill = functools.partial(fill_run, config=config)
-        return cls(make_folder(path, config.preset, fill))
+        return cls(make_folder(path, config.preset if config.is_pong else config.game, fill))
 
     @property
     def has_begun(self) -> bool:

@@ -13,10 +13,12 @@ from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
+from pixelpong.config.protocols import PONG, game_of
 from pixelpong.errors import RunError, number_of, refusing
 from pixelpong.run.files import open_to_read, open_to_write
-from pixelpong.run.words import signed
+from pixelpong.run.words import compare, in_game
 from pixelpong.schema import Count, Meta, Return, Seconds, convert, decode
+from pixelpong.scores import human_normalised
 
 FILE_LIMIT = 1 << 32  # size limit of a file in bytes, about six million updates
 LINE_LIMIT = 1 << 24  # size limit of a line in bytes, an evaluation of two million games
@@ -26,6 +28,7 @@ _KEPT_BYTES = 1 << 12  # bytes at the end of the last line, kept to recognise th
 # runs for that of their median. Fewer runs suffice, because a run costs more than a game.
 MIN_GAMES, MIN_RUNS = 10, 4
 TOO_FEW = "too few games for an interval"
+_MAX_BARS = 42  # most bars of a histogram: one for each return of Pong
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class Line:
 
     update: Count
     episode_return: Return | None = None
+    explores: bool = False  # whether an episode is left out of means
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class Evaluation:
     games of the test.
     """
 
-    mean_return: Return  # −21 … 21
+    mean_return: Return  # in Pong −21 … 21, otherwise in the game's own points
     std: Return  # standard deviation of the returns (of the sample, divisor n − 1)
     ci95: tuple[Return, Return]  # 95 % bootstrap interval of the mean
     returns: tuple[Return, ...]  # the return of each game, in order
@@ -58,6 +62,16 @@ class Evaluation:
     timing: dict[str, Seconds] = field(default_factory=dict, compare=False)
     # The rules and the seed; for a command's games, also the agent and how it chose its actions.
     about: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def game(self) -> str:
+        """The game that was played."""
+        return game_of(self.protocol)
+
+    @property
+    def human_normalised(self) -> float | None:
+        """The mean as a share from random play to a person, see `pixelpong.scores`."""
+        return human_normalised(self.game, self.mean_return)
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -82,21 +96,25 @@ class Evaluation:
         '+18.48 (+18.11 to +18.83) over 200 games'
         """
         num_games, ends = len(self.returns), self.interval
-        interval = " to ".join(signed(end, 2) for end in ends) if ends else TOO_FEW
+        interval = " to ".join(in_game(end, self.game, 2) for end in ends) if ends else TOO_FEW
         games = f"{num_games} new games" if self.test_games else number_of(num_games, "game")
-        return f"{signed(self.mean_return, 2)} ({interval}) over {games}"
+        return f"{in_game(self.mean_return, self.game, 2)} ({interval}) over {games}"
 
     @property
     def test_in_words(self) -> str:
         """A clause about the solved test; "" if none was passed."""
         if not self.test_games:
             return ""
-        return f"; passed the test with {signed(self.test_return, 2)} over {self.test_games}"
+        mean = in_game(self.test_return, self.game, 2)
+        return f"; passed the test with {mean} over {self.test_games}"
 
     def __str__(self) -> str:
         """Return the mean, its interval and the number of games, below a line about the agent."""
-        line = f"mean return {self.mean_in_words} of {self.mean_steps:,.0f} steps"
+        noun = "return" if self.game == PONG else "score"
+        line = f"mean {noun} {self.mean_in_words} of {self.mean_steps:,.0f} steps"
         line += self.test_in_words
+        if self.game != PONG and (compared := compare(self.mean_return, self.game)):
+            line += f", {compared}"
         about = self.about
         if "agent" not in about:
             return line
@@ -114,8 +132,15 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         """Return the text and a histogram of the returns for a notebook."""
-        counts = sorted(Counter(round(value) for value in self.returns).items())
-        bars = (f"{signed(value, 0):>3} {'█' * count} {count}" for value, count in counts)
+        # In games with large scores, a bar counts those up to the next bar's.
+        width = max((max(self.returns) - min(self.returns)) // _MAX_BARS, 1)
+        counts = sorted(Counter(round(value / width) * width for value in self.returns).items())
+        labels = [in_game(value, self.game, 0) for value, _ in counts]
+        size = max(3, *map(len, labels))
+        bars = (
+            f"{label:>{size}} {'█' * count} {count}"
+            for label, (_, count) in zip(labels, counts, strict=True)
+        )
         return "\n".join([f"<p>{self}</p><pre>", *bars, "</pre>"])
 
     def to_line(self) -> dict[str, Any]:
@@ -126,13 +151,17 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the evaluation as JSON."""
-        return self.to_line() | {"ci95": self.interval}
+        return self.to_line() | {"ci95": self.interval} | self._about_game()
 
     def in_short(self) -> dict[str, Any]:
         """Return the evaluation as JSON, without the individual returns."""
         names = "update", "protocol", "mean_return", "std", "target", "is_won", "total_seconds"
         facts = {name: getattr(self, name) for name in names}
-        return facts | {"ci95": self.interval, "games": len(self.returns)}
+        facts |= {"ci95": self.interval, "games": len(self.returns)}
+        return facts | self._about_game()
+
+    def _about_game(self) -> dict[str, Any]:
+        return {"game": self.game, "human_normalised": self.human_normalised}
 
 
 class LineFile:

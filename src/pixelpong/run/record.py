@@ -11,6 +11,9 @@ A run has three returns with different names:
     estimated return      for sampled play, from the share of the last 1,000 points won
     mean of the last 100  the mean return of the last 100 training episodes; it lags behind
 
+In games other than Pong it has a score, the mean over games of sampled play with its interval, and
+the mean of the last 100.
+
 It has two times: *training* excludes evaluations, *total* includes them; neither counts breaks.
 
 A record is a snapshot of the files. If a file has grown, only the new part is read. Damaged lines
@@ -34,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.config import OPTIONS, Config
+from pixelpong.config.protocols import PONG
 from pixelpong.errors import MAX_GOT, PixelpongError, on_one_line
 from pixelpong.run.directory import FAILURE_FILE, RunDirectory, is_live
 from pixelpong.run.folders import PLAN_FILE, is_making
@@ -41,8 +45,9 @@ from pixelpong.run.folders import SWEEP_FILE as SWEEP_FILE
 from pixelpong.run.lines import Evaluation, FileIdentity, Line, identity_of
 from pixelpong.run.names import last_change, list_runs
 from pixelpong.run.table import RunReader, Table
-from pixelpong.run.words import describe_times, signed
+from pixelpong.run.words import compare, describe_times, in_game, signed
 from pixelpong.schema import encode
+from pixelpong.scores import human_normalised
 
 # The states of a run.
 TRAINING = "training"  # a process is training it
@@ -96,7 +101,7 @@ class Record:
         target = self.run.config.until_return if self.run else None
         reached = [it for it in self.evaluations if it.has_confirmed(target)]
         # The newest evaluation that confirmed the target, or else the newest.
-        self.greedy = next(reversed(reached or self.evaluations), None)
+        self.evaluation = next(reversed(reached or self.evaluations), None)
 
     @staticmethod
     def read(path: Path) -> Record:
@@ -115,6 +120,11 @@ class Record:
     def config(self) -> Config | None:
         """The configuration; None if it cannot be read."""
         return self.run.config if self.run else None
+
+    @property
+    def game(self) -> str:
+        """The game that it learns; Pong if its configuration cannot be read."""
+        return self.config.game if self.config else PONG
 
     @functools.cached_property
     def group(self) -> str | None:
@@ -138,9 +148,17 @@ class Record:
         """
         return {name: self.rows.column(name) for name in self.rows.names()}
 
-    def curve(self, name: str = "estimated_return") -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the steps and the metric's values, [N] each, for the updates that have both."""
-        steps, values = self.rows.column("steps"), self.rows.column(name)
+    @property
+    def return_metric(self) -> str:
+        """The metric that says best how well it plays in training."""
+        return "estimated_return" if self.game == PONG else "mean_return_100"
+
+    def curve(self, name: str | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the steps and the metric's values, [N] each, for the updates that have both.
+
+        The default is `return_metric`.
+        """
+        steps, values = self.rows.column("steps"), self.rows.column(name or self.return_metric)
         has_both = np.isfinite(steps) & np.isfinite(values)
         return steps[has_both], values[has_both]
 
@@ -151,8 +169,12 @@ class Record:
         return np.array([known.get(update, math.nan) for update in updates], np.float64)
 
     def returns(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the steps at the end of each episode's update, and the returns, [N] each."""
-        lines = [] if self.run is None else list(self.run.episodes.read(Line))
+        """Return the steps at the end of each episode's update, and the returns, [N] each.
+
+        Episodes that explore are left out, as they are of means.
+        """
+        lines = [] if self.run is None else self.run.episodes.read(Line)
+        lines = [line for line in lines if not line.explores]
         steps = self.steps_at(line.update for line in lines)
         values = np.array([line.episode_return for line in lines], np.float64)
         return steps[np.isfinite(steps)], values[np.isfinite(steps)]
@@ -161,8 +183,9 @@ class Record:
 
     @property
     def best_known(self) -> float | None:
-        """The greedy return if there is one, otherwise the estimated return."""
-        return self.greedy.mean_return if self.greedy else self.estimated_return
+        """The evaluation's mean if there is one, otherwise the newest value of `return_metric`."""
+        in_training: float | None = getattr(self, self.return_metric)
+        return self.evaluation.mean_return if self.evaluation else in_training
 
     @property
     def state(self) -> str:
@@ -197,14 +220,17 @@ class Record:
     @property
     def is_done(self) -> bool:
         """Whether nothing is left to train, nor to evaluate, as after a kill in an evaluation."""
-        is_evaluated = self.greedy is not None and self.greedy.update == self.update
-        has_target = self.config is not None and self.config.until_return is not None
-        return self.state == WON or (self.state == STOPPED and (is_evaluated or not has_target))
+        is_evaluated = self.evaluation is not None and self.evaluation.update == self.update
+        config = self.config
+        ends_in_games = config is not None and bool(
+            config.until_return is not None or config.final_episodes
+        )
+        return self.state == WON or (self.state == STOPPED and (is_evaluated or not ends_in_games))
 
     @property
     def summary(self) -> str:
         """State and result in one sentence, such as "won: greedy return +18.47 …"."""
-        state, result = self._describe_state(), self._describe_result()
+        state, result = self._describe_state(), self.result
         if not result:
             return state
         return f"{state}: {result}" if self.state == WON else f"{state}; {result}"
@@ -221,8 +247,12 @@ class Record:
             DAMAGED: f"damaged: {self.problem}",
         }[self.state]
 
-    def _describe_result(self) -> str:
-        greedy = self.greedy
+    @property
+    def result(self) -> str:
+        """The best known return in words, such as "greedy return +18.47 …"; "" without one."""
+        if self.game != PONG:
+            return self._describe_score()
+        greedy = self.evaluation
         if greedy is None:
             if self.estimated_return is None:
                 return ""
@@ -236,6 +266,16 @@ class Record:
         if won and not self.is_won and not greedy.is_won:
             result += f"; it has won the target {signed(max(won))} before"
         return result
+
+    def _describe_score(self) -> str:
+        """Describe the result in a game other than Pong."""
+        if self.best_known is None:
+            return ""
+        if self.evaluation is None:
+            result = f"mean score of the last 100 games {in_game(self.best_known, self.game)}"
+        else:
+            result = f"mean score {self.evaluation.mean_in_words}"
+        return ", ".join(filter(None, [result, compare(self.best_known, self.game)]))
 
     # ---- files
 
@@ -251,16 +291,24 @@ class Record:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the run as JSON, as in a list of runs."""
-        config, greedy = self.config, self.greedy
+        config = self.config
+        evaluation = self.evaluation.in_short() if self.evaluation else None
+        is_pong = self.game == PONG
         return {
             "run": str(self.path),
             **{name: getattr(self, name) for name in _LISTED},
             "verdict": self.summary,
+            "result": self.result,
+            "game": self.game if config else None,
             "preset": config.preset if config else None,
             "protocol": str(config.protocol) if config else None,
+            "rules": config.protocol.list_rules() if config else None,
             "seed": config.seed if config else None,
             "target": config.until_return if config else None,
-            "greedy": greedy.in_short() if greedy else None,
+            # The evaluation, by how it was played: greedy in Pong, sampled in other games.
+            "greedy": evaluation if is_pong else None,
+            "sampled": None if is_pong else evaluation,
+            "human_normalised": human_normalised(self.game, self.best_known),
         }
 
 

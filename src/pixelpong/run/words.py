@@ -1,8 +1,11 @@
-"""Text for returns and times, which are the same wherever they appear."""
+"""Text for returns, scores and times, which are the same wherever they appear."""
 
 from __future__ import annotations
 
 from decimal import ROUND_HALF_UP, Decimal
+
+from pixelpong.config.protocols import PONG
+from pixelpong.scores import find_scores, human_normalised
 
 
 def signed(value: float | None, digits: int = 1) -> str:
@@ -17,6 +20,40 @@ def signed(value: float | None, digits: int = 1) -> str:
         return "–"
     rounded = Decimal(float(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
     return f"{rounded:+.{digits}f}".replace("-", "−") if rounded else f"{0:.{digits}f}"
+
+
+def in_game(value: float | None, game: str, digits: int = 1) -> str:
+    """Format a return as its game shows it: `signed` in Pong, otherwise as a score.
+
+    >>> in_game(18.25, "pong"), in_game(30.52, "breakout", 2), in_game(42054.7, "seaquest")
+    ('+18.3', '30.5', '42,055')
+    """
+    if game == PONG or value is None:
+        return signed(value, digits)
+    text = f"{value:,.{min(digits, 1) if abs(value) < 1000 else 0}f}"
+    return text.replace("-", "−") if float(text.replace(",", "")) else text.removeprefix("-")
+
+
+def percent(share: float | None) -> str:
+    """Format a share in percent; None is a dash.
+
+    >>> percent(1.016), percent(-0.064), percent(None)
+    ('102 %', '−6 %', '–')
+    """
+    return "–" if share is None else f"{round(100 * share):,} %".replace("-", "−")
+
+
+def compare(value: float, game: str) -> str:
+    """Describe a score by those of random play and a person; "" if they are not known.
+
+    >>> compare(16.1, "breakout")
+    'human-normalised 50 % (random 1.7, human 30.5)'
+    """
+    scores = find_scores(game)
+    if scores is None:
+        return ""
+    ends = f"random {in_game(scores.random, game)}, human {in_game(scores.human, game)}"
+    return f"human-normalised {percent(human_normalised(game, value))} ({ends})"
 
 
 def duration(seconds: float) -> str:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pixelpong.agent.choice import open_agent, settle_update
+from pixelpong.agent.choice import open_agent, require_pong, settle_update
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Controller
 from pixelpong.errors import ConfigError
@@ -57,7 +57,7 @@ def find_player(word: str) -> Player:
     if word == BUILTIN or word in SCRIPTS:
         return Player(word, SCRIPTS.get(word), hashlib.sha256(word.encode()).hexdigest())
     word = settle_update(word, (BUILTIN, *SCRIPTS))
-    _, agent = open_agent(word, others=(BUILTIN, *SCRIPTS))
+    agent = require_pong(open_agent(word, others=(BUILTIN, *SCRIPTS))[1], word)
     return Player(word, agent, fingerprint(agent.params))
 
 

@@ -5,15 +5,23 @@ pixels (uint16), then their indices (uint16), then their new values (uint8), all
 first picture is compared with zeros. The result is compressed with zlib (``deflate`` in a browser)
 and encoded in base64.
 
-    screen    [210, 160] palette indices
+    screen    [210, 160] palette indices; in some games more rows
     field     [80, 80] the state of a pixel: 0 off, 1 stayed, 2 appeared, 3 vanished
     saliency  [80, 80] what a pixel adds to logit(UP) − logit(DOWN), in 127ths of the largest
               value at that step, as int8 (a uint8 above 127 is negative)
 
-``expectations`` covers each step at which the ball is about to reach the paddle. It contains what
-the agent would do, and what value it would expect, with its paddle at each other height. The paddle
-is drawn at that height in the current and the previous frame, and the network answers, so nothing
-is estimated. ``static/viewer.js`` plays a reel.
+In games other than Pong, the last two are [105, 80] cells, as in `pixelpong.play.networks`:
+
+    field     0 off, 1 … 15 the class of the cell, plus 16 in the player's figure
+    saliency  what a cell adds to the logit of the most probable action minus the mean of the others
+
+``points`` are lost and won so far. ``lives`` are left at each step; null if the game has none.
+``cell_colours`` are those of the classes.
+
+In Pong, ``expectations`` covers each step at which the ball is about to reach the paddle. It
+contains what the agent would do, and what value it would expect, with its paddle at each other
+height. The paddle is drawn at that height in the current and the previous frame, and the network
+answers, so nothing is estimated. ``static/viewer.js`` plays a reel.
 
 A game is always played to its end: ``episode_return``, ``final_points`` and ``steps`` (the moments
 of the game, one more than its decisions) are those of the whole game. If it has more than
@@ -33,14 +41,25 @@ from numpy.typing import NDArray
 
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Moment, play_game
-from pixelpong.atari.machine.palette import PALETTE
-from pixelpong.config.protocols import MAX_FRAMES, Protocol
-from pixelpong.faces.look.legend import ACTION_COLOURS, ACTION_NAMES, PIXEL_COLOURS, PIXEL_NAMES
+from pixelpong.atari.machine.cartridges import cartridge
+from pixelpong.atari.machine.palette import PALETTES
+from pixelpong.config.protocols import MAX_FRAMES, PONG, Protocol
+from pixelpong.faces.look.legend import (
+    ACTION_COLOURS,
+    ACTION_NAMES,
+    AGAINST_COLOUR,
+    FOR_COLOUR,
+    PIXEL_COLOURS,
+    PIXEL_NAMES,
+    colour_cells,
+    name_actions,
+)
 from pixelpong.play.networks import Explanation, Network
 from pixelpong.pong.preprocess import FIELD_ROWS
 
 # Most moments with pictures; more would take too much memory. No game of ALE/Pong-v5 has more.
 MAX_MOMENTS = MAX_FRAMES // 4 + 1
+MAX_MOMENTS_OF_OTHERS = 6000  # in other games, where each takes some 10 ms
 
 _COLUMNS = ("actions", "points", "probabilities", "values")
 
@@ -54,13 +73,15 @@ _SIZES = {BALL: 4 * 2, PADDLE: PADDLE_ROWS * 4}  # number of pixels
 
 
 def make_reel(agent: Agent, seed: int, episode: int = 0) -> dict[str, Any]:
-    """Play a greedy game of an evaluation with this seed, and explain each step up to a limit."""
-    network, before = agent.make_network(), None
+    """Play a game of an evaluation with this seed, and explain each step up to a limit."""
+    network, game, before = agent.make_network(), agent.protocol.game, None
     last: dict[str, Any] = {"screen": 0, "field": 0, "saliency": 0}
     packed = {name: bytearray() for name in last}
     steps: list[tuple[Any, ...]] = []
+    lives: list[int] = []
     expectations: list[dict[str, Any]] = []
-    for moment in play_game(agent, seed, episode, explains_every=1, explains_before=MAX_MOMENTS):
+    limit = MAX_MOMENTS if game == PONG else MAX_MOMENTS_OF_OTHERS
+    for moment in play_game(agent, seed, episode, explains_every=1, explains_before=limit):
         seen = moment.explanation
         if seen is None:
             continue
@@ -72,12 +93,16 @@ def make_reel(agent: Agent, seed: int, episode: int = 0) -> dict[str, Any]:
         chances = np.round(seen.probabilities, 4).tolist()
         value = None if seen.value is None else round(seen.value, 4)
         steps.append((moment.action, moment.points, chances, value))
-        answers = None if before is None else expect(network, before, moment)
-        if answers is not None:
-            expectations.append(answers)
-        before = moment
+        if moment.lives is not None:
+            lives.append(moment.lives)
+        if game == PONG:
+            answers = None if before is None else expect(network, before, moment)
+            if answers is not None:
+                expectations.append(answers)
+            before = moment
     return {
-        "episode_return": moment.points[1] - moment.points[0],
+        "game": game,
+        "episode_return": moment.score,
         "final_points": moment.points,
         "is_cut": moment.step >= len(steps),
         "seed": seed,
@@ -85,18 +110,33 @@ def make_reel(agent: Agent, seed: int, episode: int = 0) -> dict[str, Any]:
         "protocol": str(agent.protocol),
         "steps": moment.step + 1,
         "steps_per_second": float(steps_per_second(agent.protocol)),
-        "action_names": [ACTION_NAMES[action] for action in network.actions],
         "action_codes": list(network.actions),
-        "palette": PALETTE.tolist(),
-        "colours": {
-            **{ACTION_NAMES[action]: colour for action, colour in ACTION_COLOURS.items()},
-            **{PIXEL_NAMES[state]: colour for state, colour in PIXEL_COLOURS.items()},
-        },
+        "palette": PALETTES[moment.palette].tolist(),
+        "shapes": {name: picture.shape for name, picture in last.items()},
+        **_describe_looks(agent, network),
         **{name: base64.b64encode(zlib.compress(it, 6)).decode() for name, it in packed.items()},
         **dict(zip(_COLUMNS, zip(*steps, strict=True), strict=True)),
+        "lives": lives or None,
         "heights": list(HEIGHTS),
         "paddle_rows": PADDLE_ROWS,
         "expectations": expectations,
+    }
+
+
+def _describe_looks(agent: Agent, network: Network) -> dict[str, Any]:
+    """Describe the names and the colours of actions and of what is seen, as JSON."""
+    if agent.protocol.game == PONG:
+        colours = {ACTION_NAMES[action]: colour for action, colour in ACTION_COLOURS.items()}
+        colours |= {PIXEL_NAMES[state]: colour for state, colour in PIXEL_COLOURS.items()}
+        names = [ACTION_NAMES[action] for action in network.actions]
+        return {"action_names": names, "colours": colours}
+    assert agent.sight is not None, "an agent of such a game has it"
+    palette = PALETTES[cartridge(agent.protocol.game).palette]
+    return {
+        "action_names": name_actions(agent.scene),
+        "colours": {"for": FOR_COLOUR, "against": AGAINST_COLOUR},
+        "cell_colours": [f"#{palette[it].tobytes().hex()}" for it in colour_cells(agent.sight)],
+        "has_player": agent.sight.player > 0,
     }
 
 
@@ -106,7 +146,7 @@ def steps_per_second(protocol: Protocol) -> Fraction:
 
 
 def scale_saliency(explanation: Explanation, most: int) -> NDArray[np.int8]:
-    """Scale the saliency, [80, 80], to −most … most."""
+    """Scale the saliency to −most … most."""
     largest = np.abs(explanation.saliency).max() or 1.0
     return np.rint(explanation.saliency * (most / largest)).astype(np.int8)
 

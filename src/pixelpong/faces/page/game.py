@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from pixelpong.agent.choice import require_pong
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Controller
 from pixelpong.atari.machine.palette import PALETTE
@@ -76,6 +77,7 @@ class Game:
 
         Loading the emulator takes a tenth of a second or more.
         """
+        require_pong(agent, "This agent")
         self.speed, self._controller = 1.0, Controller(agent, rng)
         self._game = Duel(sticky=(0.0, agent.protocol.sticky))  # a person's moves never stick
         self._person: Callable[[Duel], int] = lambda _: STAY

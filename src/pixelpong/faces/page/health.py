@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong.atari.machine.cartridges import cartridge
 from pixelpong.config import ALGORITHMS
+from pixelpong.config.protocols import PONG
 from pixelpong.errors import number_of
 from pixelpong.run.record import Record
-from pixelpong.run.words import signed
+from pixelpong.run.words import compare, in_game, signed
 
 GOOD, NOTE, WARNING = "good", "note", "warning"
 
@@ -56,29 +58,60 @@ class Finding:
 
 
 def assess(record: Record) -> list[Finding]:
-    """List the findings about a run, warnings first; a damaged run has none."""
+    """List the findings about a run, warnings first; a damaged run has none.
+
+    What is known of Pong alone is not checked in other games.
+    """
     if record.config is None:
         return []
     if len(record.rows) < MIN_UPDATES:
         finished = number_of(record.update, "update")
         text = f"It has finished {finished}; checks begin after {MIN_UPDATES}."
         return [Finding(NOTE, "Too early to tell", text)]
-    steps, returns = record.curve()
-    if not len(returns):
-        steps, returns = record.curve("mean_return_100")
+    found = _check_pong(record) if record.game == PONG else _check_other(record)
+    findings = [finding for finding in found if finding is not None]
+    if not findings:
+        findings.append(Finding(GOOD, "No problems found", _describe_strength(record)))
+    return findings
+
+
+def _check_pong(record: Record) -> list[Finding | None]:
+    assert record.config is not None
+    steps, returns = _find_returns(record)
     strength = returns[-1] if len(returns) else math.nan
     num_actions = ALGORITHMS[record.config.algorithm].num_actions
-    found = [
+    return [
         _check_entropy(_mean(record, "entropy") / math.log(num_actions), strength),
         _check_actions(_mean(record, "up_share")),
         _check_update_size(_mean(record, "kl")),
         _check_progress(record, steps, returns.astype(np.float64), strength),
     ]
-    findings = [finding for finding in found if finding is not None]
-    if not findings:
-        text = f"It plays at a return of about {signed(strength)}." if len(returns) else ""
-        findings.append(Finding(GOOD, "No problems found", text))
-    return findings
+
+
+def _check_other(record: Record) -> list[Finding | None]:
+    largest = math.log(len(cartridge(record.game).actions))
+    return [
+        _check_entropy(_mean(record, "entropy") / largest, math.nan),
+        _check_update_size(_mean(record, "kl")),
+    ]
+
+
+def _find_returns(record: Record) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the steps and the returns, estimated ones if there are any."""
+    steps, returns = record.curve()
+    return (steps, returns) if len(returns) else record.curve("mean_return_100")
+
+
+def _describe_strength(record: Record) -> str:
+    """Say how well a run plays; "" if that is not known."""
+    _, returns = _find_returns(record)
+    if not len(returns):
+        return ""
+    if record.game == PONG:
+        return f"It plays at a return of about {signed(returns[-1])}."
+    words = compare(returns[-1], record.game)
+    score = f"Its mean score of the last 100 games is {in_game(returns[-1], record.game)}"
+    return f"{score}, {words}." if words else f"{score}."
 
 
 def _mean(record: Record, name: str) -> float:

@@ -27,8 +27,9 @@ from pathlib import Path
 from typing import Any
 
 from pixelpong.agent.choice import PACKAGE, Agents, find_agents
-from pixelpong.agent.file import SHIPPED, About, Agent, read_about
+from pixelpong.agent.file import SHIPPED, About, Agent, read_about, read_game
 from pixelpong.config import in_use
+from pixelpong.config.protocols import PONG
 from pixelpong.errors import CheckpointError, RunError
 from pixelpong.faces.display import is_comparable, steps_left
 from pixelpong.faces.page.health import assess
@@ -36,8 +37,9 @@ from pixelpong.faces.page.reels import ReelKey, Reels
 from pixelpong.faces.page.threads import in_thread
 from pixelpong.run.names import is_run, list_runs
 from pixelpong.run.record import Record, identify, list_sweeps
+from pixelpong.scores import find_scores
 from pixelpong.sweeps.grid import varied
-from pixelpong.sweeps.sweep import make_settings
+from pixelpong.sweeps.settings import make_settings
 
 MAX_ROWS = 1000  # most rows of a single run, more than the pixels of a chart's width
 ROWS_PER_RUN, MIN_ROWS_PER_RUN = 100, 20  # most and fewest rows of each of several runs
@@ -73,8 +75,9 @@ class Library:
             return {"id": run_id, **_describe_run(Record.read(path))}
         name = path.name if path else "the agents in the package"
         agents, _ = find_agents(path)
-        facts = {"id": run_id, "name": name, "is_live": False}
-        return facts | _describe_agents(agents, evaluated={})
+        game = PONG if path is None else read_game(path)
+        facts = {"id": run_id, "name": name, "is_live": False, "game": game}
+        return facts | _describe_agents(agents, game, evaluated={})
 
     def compare(self, ids: str) -> dict[str, Any]:
         """Compare runs: their curves, the options that differ, and each setting's results.
@@ -176,7 +179,13 @@ def _summarize(records: tuple[tuple[Record, str], ...]) -> list[dict[str, Any]]:
 
 def _describe_curves(record: Record, num_rows: int) -> dict[str, Any]:
     config = in_use(record.config) if record.config else {}
-    return {**record.to_dict(), "config": config, "columns": _list_columns(record, num_rows)}
+    scores = find_scores(record.game)
+    return {
+        **record.to_dict(),
+        "scores": scores and vars(scores),
+        "config": config,
+        "columns": _list_columns(record, num_rows),
+    }
 
 
 def _describe_run(record: Record) -> dict[str, Any]:
@@ -189,7 +198,9 @@ def _describe_run(record: Record) -> dict[str, Any]:
         "machine": run.machine if run else {},
         "evaluations": [it.in_short() for it in record.evaluations],
         "health": list(map(vars, assess(record))),
-        **_describe_agents(agents, {str(it.update): it.mean_return for it in record.evaluations}),
+        **_describe_agents(
+            agents, record.game, {str(it.update): it.mean_return for it in record.evaluations}
+        ),
     }
 
 
@@ -212,7 +223,7 @@ def _increase(rows: Sequence[Mapping[str, Any]], name: str) -> float:
     return (rows[-1].get(name) or 0) - (rows[0].get(name) or 0)
 
 
-def _describe_agents(agents: Agents, evaluated: Mapping[str, float]) -> dict[str, Any]:
+def _describe_agents(agents: Agents, game: str, evaluated: Mapping[str, float]) -> dict[str, Any]:
     """Describe agents as JSON: each one's name, its return, and its rank by strength.
 
     `evaluated` has the returns of agents that have been evaluated. The agents of the package have
@@ -224,14 +235,18 @@ def _describe_agents(agents: Agents, evaluated: Mapping[str, float]) -> dict[str
         for path in reversed(paths):
             with contextlib.suppress(CheckpointError):
                 about = read_about(path)
+        is_known, kind = which in evaluated, "greedy" if game == PONG else "sampled"
         value = evaluated.get(which, about.estimated_return)
+        if not is_known:
+            kind = "estimated"
+        if not is_known and game != PONG:
+            value, kind = about.mean_return_100, "mean of the last 100"
         rank = bisect.bisect(LIMITS, -math.inf if value is None else value)
         name = f"update {which}"
         if which in SHIPPED:
             name, value, rank = which, None, order
         elif agents.run is None and agents.path is not None:  # a file
             name = agents.path.stem
-        kind = "greedy" if which in evaluated else "estimated"
         words = {"name": name, "rank": rank, "return": value, "kind": kind}
         described.append({"which": which} | words | vars(about))
     return {"agents": described, "best": agents.best}

@@ -121,7 +121,7 @@ class Reels:
 
 
 def play_and_explain(path: Path | None, which: str, seed: int, episode: int) -> bytes:
-    """Make the reel of a greedy game; `path` is a run or an agent's file, None the package."""
+    """Make the reel of a game; `path` is a run or an agent's file, None the package."""
     _, agent = open_agent(path, which)
     reel = make_reel(agent, seed, episode)
     return json.dumps(reel, allow_nan=False, separators=(",", ":")).encode()

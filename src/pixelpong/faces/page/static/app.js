@@ -3,7 +3,7 @@
 //     #runs   #run/ID   #compare/ID,ID   #sweep/NAME   #play/ID/AGENT   #watch/ID/AGENT?SEED/EPISODE
 import {
   RUN_COLUMNS, build, buildScroller, buildState, buildTable, clearFailure, describeRun, follow,
-  rewrite, warnAbove,
+  isPong, rewrite, warnAbove,
 } from "./parts.js";
 import { mountComparison } from "./compare.js";
 import { mountGame } from "./play.js";
@@ -65,12 +65,13 @@ function mountList(element, signal) {
     link.href = `#compare/${[...ticked].join(",")}`;
     words.textContent = `${ticked.size} selected${isOne ? ": select another to compare" : ""}`;
   };
-  const head = ["run", "compare", ...RUN_COLUMNS, "preset", "seed", "last change"];
   follow("api/runs", signal, ({ runs = [] }) => {
     const rows = groupRuns(runs);
     for (const id of ticked) if (!rows.has(id)) ticked.delete(id);
     list.hidden = !runs.length;
-    rewrite(list, runs, () => [buildTable(head, listRows(rows, count))]);
+    const games = runs.every(isPong) ? [] : ["game"]; // a column only if there are several games
+    const head = ["run", "compare", ...games, ...RUN_COLUMNS, "preset", "seed", "last change"];
+    rewrite(list, runs, () => [buildTable(head, listRows(rows, games.length > 0, count))]);
     empty.hidden = runs.length > 0;
     count();
   });
@@ -93,7 +94,7 @@ function groupRuns(runs) {
 }
 
 // A row for each run, and one for all runs of a sweep.
-function listRows(rows, onTick) {
+function listRows(rows, hasGames, onTick) {
   const style = { dateStyle: "medium", timeStyle: "short" };
   return [...rows].map(([id, members]) => {
     const [run] = members, sweep = findSweep(run), name = sweep ?? run.name;
@@ -107,10 +108,12 @@ function listRows(rows, onTick) {
     });
     const won = members.filter(({ state }) => state === "won").length;
     const count = `${won} of ${members.length}`;
+    const games = new Set(members.map(({ game }) => game ?? ""));
     const live = members.find((member) => member.is_live), cells = describeRun(run);
     const written = new Date(1000 * run.modified).toLocaleString("en", style);
     return [
       build("a", { href: sweep ? `#sweep/${sweep}` : `#run/${run.id}` }, name), box,
+      ...(hasGames ? [[...games].join(", ")] : []),
       ...(sweep ? [[live && buildState(live.state), ` ${count} won`], "", "", ""] : cells),
       run.preset ?? "", sweep ? "" : `${run.seed ?? ""}`,
       run.state === "damaged" ? run.problem : written,

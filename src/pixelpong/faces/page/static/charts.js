@@ -3,7 +3,9 @@
 // A series is one run or the seeds of a setting: its `members` are the columns of their metrics.
 // Several become one curve, their mean, with a band. All positions are shares of the picture, so a
 // chart fits any width, also on paper, without being drawn again.
-import { build, findEnds, formatCount, formatNumber, formatSigned, rewrite } from "./parts.js";
+import {
+  build, findEnds, formatCount, formatNumber, formatReturn, formatSigned, isPong, rewrite,
+} from "./parts.js";
 
 const SIZE = 1000; // of the picture, in its coordinates, which begin at the upper left
 const REACH = 0.02; // share of the width within which a value is near the pointer
@@ -27,6 +29,18 @@ const THIN = { width: 0.75, dash: null, opacity: 0.5 }; // a seed among others
 const single = (id, title, unit, format = formatPlain) =>
   ({ id, title, unit, format, curves: [[id, title.toLowerCase(), "solid"]] });
 
+// The chart of returns if not all games are Pong.
+const SCORE = {
+  id: "return", title: "Score", unit: "points per game",
+  format: (value) => formatReturn(value, { game: "" }),
+  curves: [
+    ["mean_return", "games of the update", "dots"],
+    ["evaluated_return", "evaluation, sampled", "evaluation"],
+    ["mean_return_100", "mean of the last 100", "solid"],
+  ],
+};
+const HIGHEST = 6; // a person's score is shown if it is at most this many times the highest value
+
 // The charts, and the columns in them; the last line with data represents the run.
 const CHARTS = [
   {
@@ -34,7 +48,7 @@ const CHARTS = [
     format: (value) => formatSigned(value, 1),
     curves: [
       ["mean_return", "episodes of the update", "dots"],
-      ["greedy_return", "greedy return", "evaluation"],
+      ["evaluated_return", "greedy return", "evaluation"],
       ["mean_return_100", "mean of the last 100", "dashed"],
       ["estimated_return", "estimated return", "solid"],
     ],
@@ -53,7 +67,7 @@ const CHARTS = [
 
 /**
  * A heading, the key to the curves if there are several or one has a band, and the charts; returns
- * `update([{name, members, target}])`.
+ * `update([{name, members, target, game, scores}])`.
  */
 export function mountCurves(element) {
   const key = build("ul", { class: "legend key-of-all", "aria-label": "Key to the curves" });
@@ -93,7 +107,8 @@ class Chart {
       class: "plot", role: "img", onpointermove: point, onpointerdown: point, onpointerleave: leave,
     });
     this.legend = build("ul", { class: "legend" });
-    const title = build("h3", {}, chart.title, " ", build("span", { class: "quiet" }, chart.unit));
+    const title = build("h3");
+    this.title = title;
     this.figure = build(
       "figure", { class: "curve", "data-curve": chart.id },
       build("figcaption", {}, title, this.words), this.plot, this.legend,
@@ -102,11 +117,18 @@ class Chart {
   }
 
   update(series) {
-    const { chart } = this, isOne = series.length === 1;
+    const isOne = series.length === 1;
+    if (this.chart.id === "return") this.chart = series.every(isPong) ? CHARTS[0] : SCORE;
+    const { chart } = this, { title, unit } = chart;
+    rewrite(this.title, [title, unit], () => [
+      title, " ", build("span", { class: "quiet" }, unit),
+    ]);
     this.traces = this.listTraces(series).filter(({ points }) => points.length);
     const all = this.traces.flatMap(({ points, seeds = [points] }) => seeds.flat());
     this.end = 1.01 * Math.max(0, findEnds(all.map(([x]) => x))[1]) || 1;
-    this.range = chart.range ?? findRange(all.map(([, value]) => value));
+    const values = all.map(([, value]) => value);
+    this.lines = chart.id === "return" ? listLines(chart, series, findEnds(values)[1]) : [];
+    this.range = chart.range ?? findRange([...values, ...this.lines.map(({ value }) => value)]);
     const lines = this.traces.filter(({ style }) => !style.isDots);
     this.mains = isOne ? lines.slice(-1) : lines;
     this.figure.dataset.points = this.traces[0]?.points.length ?? 0;
@@ -115,7 +137,7 @@ class Chart {
     const hasKeys = this.traces.length > 1 || !isSingle(series);
     const keys = this.traces.filter(({ isPart }) => hasKeys && (isSingle(series) || isPart));
     rewrite(this.legend, keys.map(({ name }) => name), () => keys.map(buildKey));
-    this.draw(chart.id === "return" ? series[0]?.target : null);
+    this.draw();
     this.point(this.pointedAt ?? null);
   }
 
@@ -147,7 +169,7 @@ class Chart {
     return (SIZE * (high - value)) / (high - low);
   }
 
-  draw(target) {
+  draw() {
     const isLarge = this.chart.id === "return", paths = [], words = [];
     const format = this.chart.format === formatPercent ? formatPercent : formatTick;
     const draw = (style, points) => paths.push(drawLine(style, points));
@@ -168,10 +190,10 @@ class Chart {
       if (band) draw({ fill: style.colour, opacity: 0.2 }, band.map(locate));
       draw(style, points.map(locate));
     }
-    if (target != null) {
-      const y = this.y(target), name = `target ${this.chart.format(target)}`;
-      draw({ colour: "note", dash: "4 3" }, [[0, y], [SIZE, y]]);
-      words.push(write(0, y, -5, name, "target-name", 6));
+    for (const { value, name, style } of this.lines) {
+      const y = this.y(value);
+      draw({ colour: "note", ...style }, [[0, y], [SIZE, y]]);
+      words.push(write(0, y, -5, `${name} ${this.chart.format(value)}`, "target-name", 6));
     }
     this.cursor = build("svg:path", { class: "cursor" });
     const box = { viewBox: `0 0 ${SIZE} ${SIZE}`, preserveAspectRatio: "none" };
@@ -198,6 +220,20 @@ class Chart {
     const label = this.mains.map(({ name }, index) => `${name} newest ${newest[index]}`).join("; ");
     this.plot.setAttribute("aria-label", `${title}: ${label || "no data yet"}`);
   }
+}
+
+/** The horizontal lines: Pong's target, or what random play and a person score in the one game. */
+function listLines({ format }, series, highest) {
+  const [first] = series;
+  if (format !== SCORE.format) {
+    const target = first?.target;
+    return target == null ? [] : [{ value: target, name: "target", style: { dash: "4 3" } }];
+  }
+  if (!first?.scores || series.some(({ game }) => game !== first.game)) return [];
+  const all = Object.entries(first.scores).map(([name, value]) => (
+    { value, name, style: { width: 1 } }
+  ));
+  return all.filter(({ name, value }) => name === "random" || value <= HIGHEST * highest);
 }
 
 /** Text at a position in the picture, moved by some pixels. */

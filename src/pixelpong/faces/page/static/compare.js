@@ -1,7 +1,7 @@
 // Several runs side by side: the chosen ones, or those of a sweep.
 import {
   RUN_COLUMNS, build, buildScroller, buildTable, describeRun, follow, formatCount, formatOption,
-  formatSeconds, formatSigned, nameOption, rewrite,
+  formatReturn, formatSeconds, nameOption, rewrite,
 } from "./parts.js";
 import { mountCurves } from "./charts.js";
 
@@ -39,7 +39,7 @@ export function mountComparison(element, signal, ids = "", isSweep = false) {
       series.length > MAX_CURVES && `Only ${MAX_CURVES} of ${series.length} curves are shown.`,
     ].filter(Boolean).join(" ");
     drawCurves(series.slice(0, MAX_CURVES));
-    rewrite(summary, settings, () => [buildSettings(settings)]);
+    rewrite(summary, settings, () => [buildSettings(settings, runs)]);
     const content = runs.map(({ columns, ...run }) => run);
     rewrite(table, content, () => [buildRuns(runs, options, isSweep ? [] : chosen)]);
   };
@@ -47,20 +47,25 @@ export function mountComparison(element, signal, ids = "", isSweep = false) {
 }
 
 function joinRuns(runs) {
-  const [{ name, target }] = runs, members = runs.map(({ columns }) => columns);
-  return { name: runs.length > 1 ? `${runs.length} seeds like ${name}` : name, target, members };
+  const [{ name, target, game, scores }] = runs, members = runs.map(({ columns }) => columns);
+  const title = runs.length > 1 ? `${runs.length} seeds like ${name}` : name;
+  return { name: title, target, game, scores, members };
 }
 
 // The result of each configuration, over all its seeds.
-function buildSettings(settings) {
+function buildSettings(settings, runs) {
   const describe = (summary, format) => {
     const interval = summary?.ci95 ? ` (${summary.ci95.map(format).join(" to ")})` : "";
     return summary ? format(summary.median) + interval : "–";
   };
-  const rows = settings.map(({ label, won, trainings, steps, seconds, final_return: value }) => [
-    label || "all seeds", `${won} of ${trainings}`, describe(steps, formatCount),
-    describe(seconds, formatSeconds), describe(value, (number) => formatSigned(number, 1)),
-  ]);
+  const rows = settings.map((setting) => {
+    const { label, won, trainings, steps, seconds, final_return: value } = setting;
+    const run = runs.find(({ id }) => setting.runs.includes(id));
+    return [
+      label || "all seeds", `${won} of ${trainings}`, describe(steps, formatCount),
+      describe(seconds, formatSeconds), describe(value, (number) => formatReturn(number, run)),
+    ];
+  });
   const head = ["setting", "won", "steps to win", "time to win", "final return"];
   return buildTable(head, rows);
 }

@@ -169,13 +169,24 @@ export function formatSeconds(value) {
   return `${hours ? `${hours}:${two(minutes)}` : minutes}:${two(seconds % 60)}`;
 }
 
-/** Three returns; the first known one says the most. */
-export function listReturns({ greedy, estimated_return: estimate, mean_return_100: mean }) {
-  const all = [
-    ["greedy return", greedy?.mean_return], ["estimated return", estimate],
-    ["mean of the last 100", mean],
-  ];
-  return all.map(([name, value]) => [name, formatSigned(value, 1)]);
+/** Whether a run, or what else has a `game`, is Pong, which has returns instead of scores. */
+export const isPong = ({ game }) => (game ?? "pong") === "pong";
+
+/** A return of Pong, or another game's score, as `pixelpong.run.words.in_game` writes it. */
+export function formatReturn(value, run) {
+  const digits = Math.abs(value) < 1000 ? 1 : 0;
+  const size = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+  return isPong(run) ? formatSigned(value, 1) : formatNumber(value, size).replace(/^−(?=[0.]+$)/, "");
+}
+
+/** Returns or scores; the first known one says the most. */
+export function listReturns(run) {
+  const { greedy, sampled, estimated_return: estimate, mean_return_100: mean } = run;
+  const first = isPong(run)
+    ? [["greedy return", greedy?.mean_return], ["estimated return", estimate]]
+    : [["mean score", sampled?.mean_return]];
+  const all = [...first, ["mean of the last 100", mean]];
+  return all.map(([name, value]) => [name, formatReturn(value, run)]);
 }
 
 /** Cells about a run; `RUN_COLUMNS` are their names. */

@@ -1,29 +1,30 @@
 // The pictures of the game and of what a network sees, as faces/look/reel.py encodes them.
 
-const ROWS = 210, COLUMNS = 160; // of the screen; the field in it is a square
-const SIDE = 80, CELL = 6; // pixels of the field that the network sees; size of each when drawn
-const SIZES = { screen: ROWS * COLUMNS, field: SIDE ** 2, saliency: SIDE ** 2 };
+const COLUMNS = 160; // of the screen
+const SIDE = 80, CELL = 6; // columns of what the network sees; size of each when drawn
+const PLAYER = 16; // added to the class of a cell in the player's figure, in games but Pong
 
 // What the values of a field and of saliency look like: a name, and how opaque it is.
 const LOOKS = {
   field: (state) => [[null, "stayed", "appeared", "vanished"][state], 1],
-  saliency: (value) => (
-    Math.abs(value) < 16 ? [] : [value > 0 ? "up" : "down", 0.5 + Math.abs(value) / 254]
+  saliency: (value, [more, less]) => (
+    Math.abs(value) < 16 ? [] : [value > 0 ? more : less, 0.5 + Math.abs(value) / 254]
   ),
 };
 const FULL = [[0, 0, CELL, CELL]], HALF = CELL / 2;
 const CHEQUERED = [[0, 0, HALF, HALF], [HALF, HALF, HALF, HALF]];
 const STAMPS = { // parts [x, y, width, height], as in films
   appeared: FULL, stayed: [[0, CELL / 3, CELL, CELL / 3]], vanished: CHEQUERED,
-  up: FULL, down: CHEQUERED,
+  up: FULL, down: CHEQUERED, for: FULL, against: CHEQUERED,
 };
 
 /** The series of pictures of a reel, by name. */
 export async function unpackPictures(packed) {
-  const unpacked = Object.entries(SIZES).map(async ([name, size]) => {
+  const unpacked = Object.entries(packed.shapes).map(async ([name, [rows, columns]]) => {
     const bytes = Uint8Array.from(atob(packed[name]), (letter) => letter.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-    return [name, new Pictures(new DataView(await new Response(stream).arrayBuffer()), size)];
+    const view = new DataView(await new Response(stream).arrayBuffer());
+    return [name, new Pictures(view, rows * columns)];
   });
   return Object.fromEntries(await Promise.all(unpacked));
 }
@@ -57,23 +58,44 @@ class Pictures {
 
 /** Palette indices as a picture; `palette` is a list of [red, green, blue]. */
 export function drawScreen(canvas, indices, palette) {
-  const image = new ImageData(COLUMNS, ROWS), dots = new Uint32Array(image.data.buffer);
+  const rows = indices.length / COLUMNS;
+  const image = new ImageData(COLUMNS, rows), dots = new Uint32Array(image.data.buffer);
+  if (canvas.height !== rows) canvas.height = rows;
   const colours = palette.map(([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r);
   indices.forEach((colour, index) => { dots[index] = colours[colour]; });
   canvas.getContext("2d").putImageData(image, 0, 0);
 }
 
-/** A "field" or its "saliency", with a stamp for each pixel; `colours` are a reel's. */
-export function drawSight(canvas, layer, values, colours) {
-  const context = canvas.getContext("2d");
-  canvas.width = canvas.height = SIDE * CELL; // which clears it
+/** The "field" of a reel or its "saliency", with a stamp for each pixel or cell. */
+export function drawSight(canvas, layer, values, { colours, cell_colours: classes }) {
+  const context = canvas.getContext("2d"), sides = classes ? ["for", "against"] : ["up", "down"];
+  Object.assign(canvas, { width: SIDE * CELL, height: (values.length / SIDE) * CELL }); // clears it
+  if (classes && layer === "field") return void drawCells(context, values, classes);
   new Int8Array(values.buffer).forEach((value, index) => {
-    const [name, opacity] = LOOKS[layer](value);
+    const [name, opacity] = LOOKS[layer](value, sides);
     if (!name) return;
     const left = (index % SIDE) * CELL, top = Math.floor(index / SIDE) * CELL;
     Object.assign(context, { fillStyle: colours[name], globalAlpha: opacity });
     for (const [x, y, ...size] of STAMPS[name]) context.fillRect(left + x, top + y, ...size);
   });
+}
+
+/** Cells in the colours of their `classes`, and a frame around the player's figure. */
+function drawCells(context, values, classes) {
+  const own = [];
+  values.forEach((value, index) => {
+    if (!value) return;
+    const column = index % SIDE, row = Math.floor(index / SIDE);
+    if (value >= PLAYER) own.push([column, row]);
+    context.fillStyle = classes[(value % PLAYER) - 1];
+    context.fillRect(column * CELL, row * CELL, CELL, CELL);
+  });
+  if (!own.length) return;
+  const [left, top, right, bottom] = [0, 1].map((axis) => Math.min(...own.map((at) => at[axis])))
+    .concat([0, 1].map((axis) => Math.max(...own.map((at) => at[axis])) + 1));
+  Object.assign(context, { strokeStyle: "#ffffff", lineWidth: 2 });
+  const size = [(right - left) * CELL + 2, (bottom - top) * CELL + 2];
+  context.strokeRect(left * CELL - 1, top * CELL - 1, ...size);
 }
 
 /**

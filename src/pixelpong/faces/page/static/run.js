@@ -1,7 +1,7 @@
 // One run: its result, its health, a game of its agent, its curves, its configuration.
 import {
-  build, buildProblem, buildTerms, follow, formatCount, formatOption, formatSeconds, listReturns,
-  nameOption, rewrite,
+  build, buildProblem, buildTerms, follow, formatCount, formatNumber, formatOption, formatSeconds,
+  isPong, listReturns, nameOption, rewrite,
 } from "./parts.js";
 import { mountCurves } from "./charts.js";
 import { Games } from "./viewer.js";
@@ -33,25 +33,26 @@ export function mountRun(element, signal, id, agent = null, game = "") {
     if (!run.isGone) games.update(run);
     if (agent) return;
     Object.assign(state, { textContent: run.state, className: `state ${run.state}` });
-    play.hidden = run.isGone || !run.agents.length;
+    play.hidden = run.isGone || !run.agents.length || !isPong(run);
     health.hidden = run.isGone;
     const className = run.state === "won" ? "verdict sign good" : "verdict";
     Object.assign(result, { textContent: capitalize(run.verdict), className });
     rewrite(facts, listFacts(run), () => [buildTerms("facts number", listFacts(run))]);
     rewrite(health, run.health, () => run.health.map(buildFinding));
     note.hidden = run.columns.update?.length > 0;
-    drawCurves([{ name: run.name, target: run.target, members: [addEvaluations(run)] }]);
+    const { name, target, game, scores } = run, members = [addEvaluations(run)];
+    drawCurves([{ name, target, game, scores, members }]);
     rewrite(rest, run.config, () => [buildConfiguration(run)]);
   });
 }
 
-/** The columns of the metrics, with the greedy returns at the updates that were evaluated. */
+/** The columns of the metrics, with the mean returns at the updates that were evaluated. */
 function addEvaluations({ columns, evaluations }) {
-  const greedy = (columns.update ?? []).map(() => null);
+  const evaluated = (columns.update ?? []).map(() => null);
   for (const { update, mean_return: mean } of evaluations) {
-    greedy[columns.update?.findLastIndex((number) => number <= update)] = mean;
+    evaluated[columns.update?.findLastIndex((number) => number <= update)] = mean;
   }
-  return { ...columns, greedy_return: greedy };
+  return { ...columns, evaluated_return: evaluated };
 }
 
 function capitalize(words) {
@@ -60,10 +61,12 @@ function capitalize(words) {
 
 function listFacts(run) {
   const newest = (name) => run.columns[name]?.findLast((value) => value !== null);
-  const won = newest("points_won_1000");
+  const won = newest("points_won_1000"), share = 100 * (run.human_normalised ?? NaN);
   return [
     ...listReturns(run),
-    ["points won, last 1,000", won == null ? "–" : `${(100 * won).toFixed(1)} %`],
+    isPong(run)
+      ? ["points won, last 1,000", won == null ? "–" : `${(100 * won).toFixed(1)} %`]
+      : ["human-normalised", `${formatNumber(share, { maximumFractionDigits: 0 })} %`],
     ["steps played", formatCount(run.steps)], ["update", formatCount(run.update)],
     ["episodes", formatCount(run.episodes)],
     ["speed, steps per second", formatCount(newest("steps_per_second"))],

@@ -1,5 +1,7 @@
 // A game of an agent with what the network sees, decides and expects; and the choice of the agent.
-import { ask, build, findEnds, formatCount, formatSigned, rewrite } from "./parts.js";
+import {
+  ask, build, findEnds, formatCount, formatNumber, formatReturn, formatSigned, isPong, rewrite,
+} from "./parts.js";
 import { drawLine } from "./charts.js";
 import { drawRows, drawScreen, drawSight, unpackPictures } from "./pictures.js";
 
@@ -13,7 +15,7 @@ export function buildChooser(run, chosen, choose) {
   const options = run.agents.map(({ which, name, return: value, kind }) => {
     const words = [
       name,
-      value !== null && `${formatSigned(value, 1)} ${kind}`,
+      value !== null && `${formatReturn(value, run)} ${kind}`,
       which !== "best" && which === run.best && "best",
     ].filter(Boolean).join(", ");
     return build("option", { value: which, selected: which === chosen }, words);
@@ -79,9 +81,10 @@ export class Games {
       return void this.say(reel.problem);
     }
     const [lost, won] = reel.final_points, steps = formatCount(reel.steps - 1);
+    const points = `return ${formatSigned(reel.episode_return)} (${won} points won, ${lost} lost)`;
     const names = { package: `${which} in the package`, best: "agent" }; // best: of a file
     const name = names[id] ?? names[which] ?? `agent after update ${which}`;
-    const result = `return ${formatSigned(reel.episode_return)} (${won} points won, ${lost} lost)`;
+    const result = isPong(reel) ? points : `score ${formatNumber(reel.episode_return)}`;
     const played = `game ${reel.episode} of seed ${reel.seed} on ${reel.protocol}`;
     const shown = `Only its first ${formatCount(reel.actions.length)} steps are shown.`;
     const words = `The ${name}: ${result} in ${steps} steps. This is ${played}.`;
@@ -101,17 +104,19 @@ class Player {
   constructor(element, reel, pictures) {
     Object.assign(this, { reel, pictures, step: 0, last: reel.actions.length - 1 });
     this.hasValue = reel.values[0] !== null;
+    this.isPong = isPong(reel);
     this.root = build("div", { class: "viewer", role: "group", "aria-label": "A game" });
     this.root.append(document.getElementById("viewer").content.cloneNode(true));
     this.find = (selector) => this.root.querySelector(selector);
     for (const [name, colour] of Object.entries(reel.colours)) {
       this.root.style.setProperty(`--${name}`, colour);
     }
+    this.root.dataset.kind = this.isPong ? "pong" : "other";
     this.bars = reel.action_names.map((name) => {
       const bar = build("span", { class: "bar", "aria-hidden": "true" });
-      bar.style.setProperty("--colour", `var(--${name})`);
+      if (this.isPong) bar.style.setProperty("--colour", `var(--${name})`);
       const share = build("span", { class: "number" });
-      const word = build("span", {}, `${SYMBOLS[name]} ${name}`);
+      const word = build("span", {}, this.isPong ? `${SYMBOLS[name]} ${name}` : name);
       return { row: build("li", { class: "action" }, word, share, bar), bar, share };
     });
     this.find(".actions").append(...this.bars.map(({ row }) => row));
@@ -119,21 +124,42 @@ class Player {
     this.find(".expectation").hidden = !reel.expectations.length;
     this.find(".line-name").textContent = this.hasValue
       ? "The line is the value, from −1 to +1." : "The line is the probability of up.";
+    if (!this.isPong) this.adaptWords();
     this.drawTimeline();
     this.connect();
     element.replaceChildren(this.root);
     this.setPlaying(!matchMedia("(prefers-reduced-motion: reduce)").matches);
   }
 
+  /** Words for a game other than Pong. */
+  adaptWords() {
+    this.find(".line-name").textContent = "The line is the value.";
+    this.find(".player-key").textContent = this.reel.has_player
+      ? "the player" : "No player was found in this game.";
+    for (const direction of ["Previous", "Next"]) {
+      const button = this.find(`[title="${direction} point"]`);
+      button.title = button.ariaLabel = `${direction} mark`;
+    }
+  }
+
+  /** The height of the line at a step, as a share from the top. */
+  makeLevel() {
+    const { reel } = this, up = reel.action_names.indexOf("up");
+    const [low, high] = this.isPong ? [-1, 1] : findEnds([0, ...reel.values]);
+    return (step) => (
+      this.hasValue
+        ? (high - reel.values[step]) / (high - low || 1) : 1 - reel.probabilities[step][up]
+    );
+  }
+
   drawTimeline() {
-    const { reel, last } = this, up = reel.action_names.indexOf("up");
+    const { reel, last } = this, level = this.makeLevel();
     const x = (step) => (1000 * step) / last, curve = { colour: "note", width: 1.25 };
-    const level = (step) =>
-      (this.hasValue ? (1 - reel.values[step]) / 2 : 1 - reel.probabilities[step][up]);
     const line = reel.values.map((_, step) => [x(step), 15 + 70 * level(step)]);
     this.points = reel.points.flatMap(([lost, won], step) => {
-      const [lostBefore, wonBefore] = reel.points[Math.max(0, step - 1)];
-      return lost > lostBefore || won > wonBefore ? [{ step, isWon: won > wonBefore }] : [];
+      const before = Math.max(0, step - 1), [lostBefore, wonBefore] = reel.points[before];
+      const isLost = lost > lostBefore || reel.lives?.[step] < reel.lives?.[before];
+      return isLost || won > wonBefore ? [{ step, isWon: won > wonBefore }] : [];
     });
     const marks = this.points.map(({ step, isWon }) => {
       const [colour, from, to] = isWon ? ["accent", 0, 14] : ["warn", 100, 86];
@@ -202,16 +228,24 @@ class Player {
     const { find, reel, pictures } = this, [lost, won] = reel.points[step];
     this.step = step;
     drawScreen(find(".screen"), pictures.screen.at(step), reel.palette);
-    drawSight(find(".sight"), settings.sight, pictures[settings.sight].at(step), reel.colours);
+    drawSight(find(".sight"), settings.sight, pictures[settings.sight].at(step), reel);
+    const [, highest] = findEnds(reel.probabilities[step]);
+    const best = reel.probabilities[step].indexOf(highest);
+    if (!this.isPong) find(".best").textContent = `for ${reel.action_names[best]}`;
     this.bars.forEach(({ row, bar, share }, index) => {
       const percent = 100 * reel.probabilities[step][index];
       const isTaken = reel.actions[step] === reel.action_codes[index];
       bar.style.setProperty("--share", `${percent}%`);
+      if (!this.isPong) {
+        bar.style.setProperty("--colour", `var(--${index === best ? "for" : "quiet"})`);
+      }
       share.textContent = `${percent.toFixed(0)} %${isTaken ? " ✓" : ""}`;
       row.classList.toggle("taken", isTaken);
     });
     find(".value").textContent = formatSigned(reel.values[step], 2);
-    find(".score").textContent = `opponent ${lost} : ${won} agent`;
+    const lives = reel.lives ? `, lives ${reel.lives[step]}` : "";
+    find(".score").textContent = this.isPong
+      ? `opponent ${lost} : ${won} agent` : `score ${formatNumber(won - lost)}${lives}`;
     find(".place").textContent = `step ${step} of ${this.last}`;
     this.range.value = step;
     Object.assign(this.root.dataset, { step, sight: settings.sight });
