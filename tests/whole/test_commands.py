@@ -52,6 +52,7 @@ SHORTER = {
     "record": "--seconds 0.2",
     "plot runs/sweep-001": "--kind health",  # it has won fewer than 1,000 points
     "verify --opponent": "--updates 1",
+    "verify --game": "--updates 1",
     "verify": "--updates 1 --presets classic",
 }
 """What is added to a command, by the words that it begins with. The first that fits counts."""
