@@ -28,6 +28,7 @@ from pixelpong.config.presets import load_preset, preset_names
 from pixelpong.config.protocols import PONG, PROTOCOLS
 from pixelpong.errors import number_of
 from pixelpong.faces import cli
+from pixelpong.scores import find_scores, human_normalised
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -176,7 +177,11 @@ def describe_learned() -> str:
     reasons = record.get("stopped", {})
     games = (name for name in cartridges.scored_names() if name != PONG)
     rows = [
-        (f"`{name}`", *_describe_learning(found.get(name, []), reasons.get(name, "not measured")))
+        (
+            f"`{name}`",
+            *_describe_players(name),
+            *_describe_learning(found.get(name, []), reasons.get(name, "not measured")),
+        )
         for name in games
     ]
     head = (
@@ -186,23 +191,27 @@ def describe_learned() -> str:
     return _table(head, rows) + "\n"
 
 
+def _describe_players(game: str) -> tuple[str, str]:
+    """What random play and a person score."""
+    scores = find_scores(game)
+    return (_spell_score(scores.random), _spell_score(scores.human)) if scores else ("–", "–")
+
+
 def _describe_learning(rows: list[dict[str, Any]], reason: str) -> tuple[str, ...]:
     """The run with the median score, and the number of runs."""
     if not rows:
-        return "–", "–", reason, "–", "–", "–", "–", "0"
+        return reason, "–", "–", "–", "–", "0"
     row = sorted(rows, key=lambda it: it["score"])[(len(rows) - 1) // 2]
-    scores = [_spell_score(row.get(name)) for name in ("random", "human", "score")]
     low, high = map(_spell_score, row["ci95"])
-    share = row.get("human_normalised")
+    share = human_normalised(row["game"], row["score"])
     normalised = "–" if share is None else f"{100 * share:.0f} %"
     millions, seconds = f"{row['steps'] / 1e6:.2f} M", f"{row['seconds']:.0f}"
-    return *scores, f"{low} to {high}", normalised, millions, seconds, str(len(rows))
+    score = _spell_score(row["score"])
+    return score, f"{low} to {high}", normalised, millions, seconds, str(len(rows))
 
 
-def _spell_score(value: float | None) -> str:
-    """A score with one decimal if it is small; a dash for none."""
-    if value is None:
-        return "–"
+def _spell_score(value: float) -> str:
+    """A score, with one decimal if it is small."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.1f}"
 
 
