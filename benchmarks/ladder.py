@@ -24,7 +24,8 @@ import numpy as np
 from records import made_by, to_text
 
 import pixelpong
-from pixelpong.faces.plots import COLOURS, DASHES, house_style, new_figure, render
+from pixelpong.faces.palette import COLOURS, DASHES
+from pixelpong.faces.plots import house_style, new_figure, render
 from pixelpong.machine import collect_versions, describe_machine
 from pixelpong.sweeps.grid import read_seeds
 

@@ -252,7 +252,7 @@ def toy_runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     changes = {"updates": 12, "save_every": 2, "evaluate_every": 4}
     changes |= {"evaluate_episodes": 4, "hidden": 8, "num_envs": 2, "num_steps": 60}
     paths = {}
-    for preset in ("fast", "classic"):
+    for preset in TOY:
         paths[preset] = tmp_path_factory.mktemp("toys") / preset
         train(RunDirectory.create(paths[preset], toy_config(preset, **changes)))
     return paths

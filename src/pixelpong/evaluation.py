@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pixelpong.config import OPTIONS, Config
+from pixelpong.config import OPTIONS, Config, require_used
 from pixelpong.config.protocols import PROTOCOLS, Protocol
 from pixelpong.engines import Engine, make_engine, never
 from pixelpong.errors import ConfigError, list_words
@@ -100,18 +100,19 @@ def configure_play(algorithm: str, protocol: Protocol, options: Mapping[str, Any
         if name in OPTIONS and name not in accepted:
             advice = f"It takes {list_words(accepted, 'and')}."
             raise ConfigError(f"evaluate does not take the option {name}. {advice}")
-    defaults: dict[str, Any] = {"algorithm": algorithm}
+    defaults: dict[str, Any] = {"algorithm": algorithm, "game": protocol.game}
     if "environment" not in options:
         low, high = protocol.frame_skips
         if protocol.environment in PROTOCOLS:
             defaults["environment"] = protocol.environment
         defaults |= {
-            "game": protocol.game,
             "frame_skip": low if low == high else None,
             "sticky": protocol.sticky,
             "max_frames": protocol.max_frames,
         }
-    return Config().updated({**defaults, **options}, "evaluate")
+    config = Config().updated({**defaults, **options}, "evaluate")
+    require_used(options, config, "evaluate")
+    return config
 
 
 def summarize(returns: Sequence[float], steps: Sequence[int], seed: int) -> Evaluation:

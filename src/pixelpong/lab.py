@@ -19,7 +19,7 @@ from pixelpong.config.protocols import find_protocol
 from pixelpong.engines import make_engine
 from pixelpong.errors import NumericsError, WorkerError
 from pixelpong.evaluation import bootstrap_interval
-from pixelpong.faces.plots import BLACK, BLUE, COLOURS, GREY, ORANGE, PURPLE, SKY, VERMILION
+from pixelpong.faces.palette import BLACK, BLUE, COLOURS, GREY, ORANGE, PURPLE, SKY, VERMILION
 from pixelpong.items import Item
 from pixelpong.learn.network import forward, init_params, sigmoid
 from pixelpong.learn.optimizer import rmsprop

@@ -8,13 +8,9 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -61,16 +57,3 @@ def human_normalised(game: str, score: float | None) -> float | None:
     if scores is None or score is None:
         return None
     return (score - scores.random) / (scores.human - scores.random)
-
-
-def interquartile_mean(values: Sequence[float] | NDArray[Any], axis: int = -1) -> Any:
-    """Return the mean of the middle half: a quarter of the values is cut off at each end.
-
-    With fewer than four values, none is cut off. Source: Agarwal et al. (2021), section 4.3.
-
-    >>> float(interquartile_mean([0.0, 1.0, 2.0, 90.0]))
-    1.5
-    """
-    ordered = np.sort(np.moveaxis(np.asarray(values, np.float64), axis, -1), axis=-1)
-    cut = ordered.shape[-1] // 4
-    return ordered[..., cut : ordered.shape[-1] - cut].mean(axis=-1)

@@ -96,10 +96,15 @@ class Session:
 
     def begin(self) -> None:
         """Cut the run back to the restored state; save the initial state of a new run."""
-        run, update = self._run, self.learner.progress.update
+        run, progress = self._run, self.learner.progress
+        update = progress.update
         if lost := run.cut_back(update):
             repeated = f"repeating {number_of(lost, 'update')}"
             warn(f"resuming from update {update}, the latest intact checkpoint; {repeated}")
+        fallen = self.config.anneal_steps
+        if 0 < fallen <= self.learner.progress.steps and not self.config.reached(progress):
+            what = f"the learning rate has fallen to 0 after {fallen:,} steps"
+            warn(f"{what}, so this run learns nothing more; train a new one with more steps")
         run.write_config(update)
         self._recorded_update = update
         evaluations = [line for line in run.evaluations.read(Evaluation) if line.update == update]

@@ -7,6 +7,7 @@ from toys import toy_config
 
 from pixelpong.engines import Engine
 from pixelpong.learners import draw_params, make_learner
+from pixelpong.play.scenes import scene_of
 from pixelpong.play.worker import make_worker
 from pixelpong.run.arrays import fingerprint
 
@@ -30,7 +31,9 @@ def test_an_attempt_that_is_behind_is_given_up_and_only_then():
     attempts, points = [], []
 
     def begins(learner, attempt):
-        fresh = draw_params("ppo", config.hidden, config.dtype, config.seed, attempt)
+        fresh = draw_params(
+            scene_of("pong"), "ppo", config.hidden, config.dtype, config.seed, attempt
+        )
         return fingerprint(fresh) == fingerprint(learner.params)
 
     for update in range(1, 6):

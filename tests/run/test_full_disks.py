@@ -24,7 +24,7 @@ from pixelpong.run.lines import LineFile
 def whole(make_run, mode) -> RunDirectory:
     """A training where there is room, which writes every kind of file."""
     often = {"save_every": 2, "save_agent_every": 1, "evaluate_every": 3, "evaluate_episodes": 2}
-    run = make_run("whole", updates=8, hidden={"classic": 20, "fast": 4}[mode], **often)
+    run = make_run("whole", updates=8, hidden=20 if mode == "classic" else 4, **often)
     train(run)
     return run
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import get_args
 
-from pixelpong.config import OPTIONS, Option
+from pixelpong.config import OPTIONS
 from pixelpong.config import __file__ as config_file
+from pixelpong.config.option import Option
 
 MODULE = Path(config_file).with_name("options.py")
 

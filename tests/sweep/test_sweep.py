@@ -25,14 +25,8 @@ from pixelpong.run.record import Record
 from pixelpong.sweeps import jobs
 from pixelpong.sweeps.grid import MAX_NAME, SAVE_EVERY, label_of, make_grid, name_runs, varied
 from pixelpong.sweeps.jobs import JobEvent, open_trainer, run_jobs
-from pixelpong.sweeps.sweep import (
-    create_sweep,
-    find_left,
-    make_settings,
-    read_sweep,
-    sum_up,
-    summarize,
-)
+from pixelpong.sweeps.settings import make_settings, summarize
+from pixelpong.sweeps.sweep import create_sweep, find_left, read_sweep, sum_up
 
 WORDS = [
     "--preset", "classic", "--max-frames", "300", "--hidden", "20", "--batch-size", "3",
@@ -323,7 +317,7 @@ def test_a_sweeps_text_says_how_many_won_of_those_that_are_done_in_one_column():
     lost = {"label": "", "won": 0, "done": 1, "trainings": 1, "steps": None}
     runs = [{"is_done": True}, {"is_done": False}]
     lost |= {"seconds": None, "final_return": None}
-    facts = {"settings": [won, lost], "runs": runs, "sweep": "s", "resume": "go on"}
+    facts = {"settings": [won, lost], "suites": [], "runs": runs, "sweep": "s", "resume": "go on"}
     assert describe_sweep(facts).splitlines() == [
         "gamma=0.9",
         "won                  3 of 4",

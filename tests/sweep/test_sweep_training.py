@@ -86,8 +86,8 @@ def test_words_name_a_new_sweep_or_one_to_continue(tmp_path):
     assert find_started(sweep, has_options=False) == sweep
     with pytest.raises(ConfigError, match="is a sweep, whose options cannot change"):
         find_started(sweep, has_options=True)
-    planned = plan_sweep(grid, "4-5", {"preset": "classic"})
+    planned = plan_sweep(grid, "4-5", None, {"preset": "classic"})
     assert [(it.hidden, it.seed) for it in planned] == [(8, 4), (8, 5), (16, 4), (16, 5)]
-    assert [it.seed for it in plan_sweep(grid, None, {})] == [3, 3]
+    assert [it.seed for it in plan_sweep(grid, None, None, {})] == [3, 3]
     with pytest.raises(ConfigError, match="A sweep needs seeds"):
-        plan_sweep(None, None, {})
+        plan_sweep(None, None, None, {})

@@ -125,7 +125,7 @@ def test_where_a_seed_draws_other_parameters_a_resume_is_refused(make_run, monke
     run = make_run(updates=1)
     train(run)
     real = learners.draw_params
-    monkeypatch.setattr(learners, "draw_params", lambda *a: real(*a[:3], a[3] + 1, a[4]))
+    monkeypatch.setattr(learners, "draw_params", lambda *a: real(*a[:4], a[4] + 1, a[5]))
     with pytest.raises(CheckpointError, match="different SHA-256 here: .* Use the versions in"):
         train(run)
 
@@ -371,3 +371,26 @@ def test_a_target_that_was_missed_at_the_end_is_not_recorded_twice(make_fast):
     again, _ = train_and_watch(RunDirectory(run.path))
     assert (again.reason, again.test) == (first.reason, first.test)
     assert list(run.evaluations.read()) == lines
+
+
+# --- the episodes at the end -------------------------------------------------------------------
+
+
+def test_the_episodes_at_the_end_are_sampled_and_played_once_for_each_end(make_run):
+    run = make_run(preset="atari", final_episodes=3)
+    for updates, ends in ((3, [3]), (3, [3]), (5, [3, 5])):
+        train(with_updates(run, updates))
+        lines = list(run.evaluations.read())
+        assert [line["update"] for line in lines] == ends
+        assert {len(line["returns"]) for line in lines} == {3}
+
+
+def test_a_run_whose_learning_rate_has_fallen_to_0_says_so_when_it_goes_on(make_run, capsys):
+    run = make_run(preset="atari", anneal_steps=300)
+    train(run)
+    assert "learns nothing more" not in capsys.readouterr().err
+    train(with_updates(run, 4))
+    assert (
+        "has fallen to 0 after 300 steps, so this run learns nothing more"
+        in capsys.readouterr().err
+    )

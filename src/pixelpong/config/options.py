@@ -16,6 +16,7 @@ Float = SupportsFloat
 class Options(TypedDict, total=False):
     """The options that `pixelpong.train` accepts by name."""
 
+    game: str
     seed: Int
     environment: Literal["ALE/Pong-v5", "Pong-v0", "PongDeterministic-v4", "PongNoFrameskip-v4"]
     frame_skip: Int | None
@@ -40,6 +41,10 @@ class Options(TypedDict, total=False):
     anneal_from: Float
     restart_after: Int
     anneal_steps: Int
+    target_kl: Float
+    life_cost: Float
+    explore_share: Float
+    explore_scale: Float
     opponent: str
     updates: Int | None
     episodes: Int | None
@@ -49,6 +54,7 @@ class Options(TypedDict, total=False):
     save_agent_every: Int
     evaluate_every: Int
     evaluate_episodes: Int
+    final_episodes: Int
     engine: Literal["serial", "threads", "ray"]
     workers: Int | None
     worker_timeout: Float

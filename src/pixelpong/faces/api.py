@@ -15,9 +15,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pixelpong.config import OPTIONS, Config, require_used
-from pixelpong.config.presets import load_preset
+from pixelpong.config.presets import load_preset, require_fit
+from pixelpong.config.protocols import PONG
 from pixelpong.errors import ConfigError, PixelpongError, number_of, warn
-from pixelpong.faces.arguments import AGENT, CHECKPOINT, SAMPLED, SEED, Argument, Help, command
+from pixelpong.faces.arguments import (
+    AGENT,
+    CHECKPOINT,
+    GREEDY,
+    SAMPLED,
+    SEED,
+    Argument,
+    Help,
+    command,
+)
 from pixelpong.faces.comparing import describe_sweep, describe_tournament
 from pixelpong.faces.looking import dashboard, export, play, plot, record, runs, version, watch
 from pixelpong.faces.report import Result, show_count, tell
@@ -43,9 +53,11 @@ def evaluate(
     *,
     checkpoint: Annotated[int | str, CHECKPOINT] = "best",
     sampled: Annotated[bool, SAMPLED] = False,
+    greedy: Annotated[bool, GREEDY] = False,
     seed: Annotated[Count, SEED] = 0,
     in_gymnasium: Annotated[
-        bool, Help("Play in Gymnasium's own, slower ALE/Pong-v5, which accepts no options.")
+        bool,
+        Help("Play in Gymnasium's own, slower game, such as ALE/Pong-v5, which takes no options."),
     ] = False,
     **options: Any,
 ) -> Evaluation:
@@ -53,7 +65,8 @@ def evaluate(
 
     In Python, the agent may also be a `Run` or a `Policy`. The other options are those of the
     environment and of the engine, such as ``sticky=0.0`` or ``workers=2``; by default the agent
-    plays by its own protocol.
+    plays by its own protocol. Actions are greedy in Pong, and sampled in other games, where greedy
+    play often gets stuck.
 
     Raises:
         ConfigError: a number is out of range, or an option does not belong here.
@@ -72,7 +85,10 @@ def evaluate(
     if isinstance(agent, Policy) and checkpoint != "best":
         advice = "load it from that checkpoint, or evaluate its run"
         raise ConfigError(f"A Policy has no other checkpoints; {advice}.", options=["checkpoint"])
+    if sampled and greedy:
+        raise ConfigError("Give either sampled or greedy, not both.", options=["sampled", "greedy"])
     policy = agent if isinstance(agent, Policy) else Policy.load(agent, checkpoint)
+    sampled = sampled or not (greedy or policy.protocol.plays_greedy)
     if in_gymnasium and options:
         given = ", ".join(options)
         raise ConfigError(f"evaluate: Gymnasium's game takes no options. Leave out {given}.")
@@ -157,6 +173,9 @@ def sweep(
     ] = None,
     *,
     seeds: Annotated[int | str | None, Help("Seeds, such as 0-4 or 0,3,7.")] = None,
+    games: Annotated[
+        str | None, Help("Games by ale-py's names, such as breakout,seaquest, or all.")
+    ] = None,
     out: Annotated[
         Path | None, Help("New folder; by default the next free runs/sweep-NNN.", short="-o")
     ] = None,
@@ -171,7 +190,7 @@ def sweep(
     ] = None,
     **options: Any,
 ) -> Result:
-    """Train agents with several seeds or options, or continue a sweep.
+    """Train agents with several seeds, games or options, or continue a sweep.
 
     The other options are training options, for every run.
     """
@@ -179,8 +198,9 @@ def sweep(
     from pixelpong.sweeps.sweep import create_sweep
     from pixelpong.sweeps.training import find_started, plan_sweep, train_sweep
 
-    path = find_started(grid, has_options=bool(options or seeds is not None or out))
-    configs = [] if path else plan_sweep(grid, seeds, options)
+    has_options = bool(options or out) or seeds is not None or games is not None
+    path = find_started(grid, has_options=has_options)
+    configs = [] if path else plan_sweep(grid, seeds, games, options)
     place = open_trainer(resume, engine, ray_address, threads_each)
     with stoppable() as should_stop, place as trainer:
         path = path or create_sweep(out, configs)
@@ -209,7 +229,13 @@ def _draw_sweep(path: Path) -> None:
 @command
 def verify(
     *,
-    presets: Annotated[str, Help("Presets to train, separated by commas.")] = "fast,classic",
+    presets: Annotated[
+        str | None,
+        Help(
+            "Presets to train, separated by commas; by default fast,classic in Pong and atari in "
+            "other games."
+        ),
+    ] = None,
     engines: Annotated[str, Help("Engines to compare, separated by commas.")] = "serial,threads",
     updates: Annotated[Positive, Help("Number of updates.")] = 3,
     batch_size: Annotated[
@@ -218,29 +244,38 @@ def verify(
     seed: Annotated[Count, Help("Seed of the run.", short="-s")] = 0,
     game: Annotated[
         str,
-        Help(
-            "A game by ale-py's name, such as breakout. Only Pong is trained; the others are "
-            "played."
-        ),
+        Help("A game by ale-py's name, such as breakout. It is played next to ALE, and trained."),
     ] = "pong",
     **options: Any,
 ) -> Result:
     """Check that the game matches ALE bit for bit, and that training is reproducible.
 
-    The other options are those of the environment.
+    The other options are those of the environment. A game whose points are not known is played and
+    not trained.
     """
+    from pixelpong.atari.machine.cartridges import cartridge, scored_names
     from pixelpong.verification import compare_ways
 
-    if game != "pong":
+    if cartridge(game).name not in scored_names():
         return _verify_game(game, seed)
+    presets = presets or ("fast,classic" if game == PONG else "atari")
     names = [OPTIONS["engine"].check(name, "--engines") for name in engines.split(",")]
-    changes = {"updates": updates, "until_return": None, "batch_size": batch_size, "seed": seed}
-    changes |= {"num_envs": batch_size, "verbose": False, **options}
-    configs = [load_preset(name).updated(changes, "verify") for name in presets.split(",")]
+    changes: dict[str, Any] = {
+        "updates": updates,
+        "until_return": None,
+        "batch_size": batch_size,
+        "seed": seed,
+    }
+    changes |= {"batch_size": batch_size, "num_envs": batch_size, "verbose": False}
+    changes |= {"game": game, "final_episodes": 0}
+    configs = [
+        load_preset(name).updated(changes | options, "verify") for name in presets.split(",")
+    ]
     if "opponent" in options:  # REINFORCE always plays against the built-in opponent
         configs = [config for config in configs if config.algorithm == "ppo"] or configs
     for config in configs:
         require_used(options, config, "verify")
+        require_fit(config)
     compared = _verify_game(game, seed)
     tell(compared.text)
     ways = []
@@ -253,18 +288,19 @@ def verify(
     same_bits = all(way["is_same"] for way in ways)
     result = f"all {len(ways)} ways gave the same bits" if same_bits else "the bits differ"
     is_equal, differs_at = same_bits and compared.facts["is_equal"], compared.facts["differs_at"]
-    facts = {"is_equal": is_equal, "differs_from_ale_at": differs_at, "ways": ways}
-    return Result(facts, f"{presets}: {result}", exit_code=0 if is_equal else 1)
+    facts = {"is_equal": is_equal, "differs_from_ale_at": differs_at, "game": game, "ways": ways}
+    name = presets if game == PONG else game
+    return Result(facts, f"{name}: {result}", exit_code=0 if is_equal else 1)
 
 
 def _verify_game(name: str, seed: int) -> Result:
     """Compare any game with ALE; Pong as the agents play it."""
     from pixelpong.atari.games.rules import open_cartridge
     from pixelpong.atari.machine.compiled import load_game
-    from pixelpong.pong.native import PONG
+    from pixelpong.pong.native import PONG as CARTRIDGE
     from pixelpong.verification import compare_with_ale
 
-    game = open_cartridge(PONG) if name == PONG.name else load_game(name, tell)
+    game = open_cartridge(CARTRIDGE) if name == PONG else load_game(name, tell)
     comparison = compare_with_ale(game, seed)
     frames, starts = number_of(comparison.frames, "frame"), number_of(comparison.starts, "start")
     # Wrong pictures do not end the comparison, so they come first.

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
-from pixelpong.config import Option
+from pixelpong.config.option import Option
 from pixelpong.errors import ConfigError, list_words, must_be
 from pixelpong.schema import Meta
 
@@ -120,7 +120,11 @@ HOST = Help("Address to listen on. If other machines can reach it, the page's UR
 NO_OPEN = Help("Do not open a browser.")
 PORT = Help("Port to listen on; if it is taken, any free one.")
 QUIET = Help("Show nothing while it trains.", short="-q")
-SAMPLED = Help("Sample the actions, as in training, instead of taking the most probable ones.")
+GREEDY = Help("Take the most probable actions; in Pong this is the default.")
+SAMPLED = Help(
+    "Sample the actions, as in training, instead of taking the most probable ones; in games other "
+    "than Pong this is the default."
+)
 SEED = Help(
     "Seed of the games. Greedy and sampled play with the same seed get the same sticky frames.",
     short="-s",

@@ -23,7 +23,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
-from pixelpong.config import OPTIONS, Option
+from pixelpong.atari.machine.cartridges import scored_names
+from pixelpong.config import OPTIONS
+from pixelpong.config.option import Option
 from pixelpong.config.presets import preset_names
 from pixelpong.errors import (
     MAX_GOT,
@@ -62,7 +64,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "train": tuple(OPTIONS),
     "resume": tuple(name for name in OPTIONS if name != "preset"),
     "evaluate": tuple(name for name in _in_sections("environment", "engine") if name != "verbose"),
-    "sweep": tuple(name for name in OPTIONS if name not in (*NOT_SWEPT, "seed")),
+    "sweep": tuple(name for name in OPTIONS if name not in (*NOT_SWEPT, "seed", "game")),
     **dict.fromkeys(("tournament", "runs", "record", "plot", "dashboard", "watch", "play"), ()),
     "verify": (*_in_sections("environment"), "opponent"),
     "export": (),
@@ -70,6 +72,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 EXAMPLES = """
 train
 train --seed 1 --updates 20
+train --game breakout
 train --preset classic --batch-size 20
 train --until-return none --updates 200
 train --config mine.toml --run runs/mine
@@ -78,6 +81,7 @@ resume fast-001 --updates 200
 evaluate latest --episodes 20
 evaluate fast-001 --checkpoint latest --sticky 0
 sweep --seeds 0-4 --preset classic --episodes 2000 --engine serial
+sweep --games breakout,seaquest --seeds 0-2
 sweep grid.toml --out sweeps/learning-rates
 sweep runs/sweep-001
 tournament beginner club strong champion builtin
@@ -262,6 +266,8 @@ def _describe_unknown(name: str, extra: list[str]) -> str:
     advice = did_you_mean(word, known, f"see `pixelpong {name} --help`")
     if "preset" in COMMANDS[name] and word in preset_names():
         advice = f"did you mean --preset {word}?"
+    if "game" in COMMANDS[name] and word in scored_names():
+        advice = f"did you mean --game {word}?"
     return unknown("option" if flags else "argument", word, advice)
 
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 from pixelpong.errors import number_of
 from pixelpong.faces.report import Facts, pairs, shorten, table
-from pixelpong.run.words import duration, signed
+from pixelpong.run.words import duration, in_game, percent, signed
 
 
 def describe_sweep(facts: Facts) -> str:
     """Describe for each setting how many runs won, how fast and how well; and what is left."""
-    lines = []
-    for setting in facts["settings"]:
+    lines = [line for suite in facts["suites"] for line in _describe_suite(suite)]
+    for setting in [] if facts["suites"] else facts["settings"]:
         if setting["label"]:
             lines.append(setting["label"])
         lines += pairs(
@@ -31,6 +31,40 @@ def describe_sweep(facts: Facts) -> str:
         lines.append(f"{number_of(num_left, 'run')} left to train; continue with:")
         lines.append(f"  {facts['resume']}")
     return "\n".join([*lines, f"saved in {facts['sweep']}"])
+
+
+def _describe_suite(suite: Facts) -> list[str]:
+    """Describe the scores of games in a table."""
+    rows = []
+    for line in suite["games"]:
+        score = in_game(line["score"], line["game"])
+        rows.append((line["game"], _count_done(line), score, *_describe_shares(line)))
+    total = suite["all"]
+    if len(rows) > 1:
+        rows.append(("all", _count_done(total), "", *_describe_shares(total)))
+    heads = "game", "runs", "score", "human-normalised", "interquartile mean"
+    lines = [suite["label"]] * bool(suite["label"]) + table(heads, rows)
+    if len(suite["games"]) > 1 and total["games"]:
+        median = percent(total["median_human_normalised"])
+        games = number_of(total["games"], "game")
+        lines.append(f"all: over {games} with known scores of a person; their median is {median}")
+    return lines
+
+
+def _count_done(line: Facts) -> str:
+    done, trainings = line["done"], line["trainings"]
+    return str(done) if done == trainings else f"{done} of {trainings}"
+
+
+def _describe_shares(line: Facts) -> tuple[str, str]:
+    """Format a mean as a share of a person's, and the interquartile mean with its interval."""
+    middle = line["interquartile_mean"]
+    if middle is None:
+        return "–", "–"
+    words = percent(middle["mean"])
+    if middle["ci95"]:
+        words += f" ({' to '.join(map(percent, middle['ci95']))})"
+    return percent(line["human_normalised"]), words
 
 
 def _spread(summary: Facts | None, show: Callable[[float], str]) -> str:

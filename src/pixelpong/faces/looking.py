@@ -94,7 +94,8 @@ _SORT_KEYS: dict[str, Callable[[Record], Any]] = {
 def _sum_up(path: Path) -> dict[str, Any]:
     """Summarise a sweep as a line in a list of runs."""
     from pixelpong.run.record import records
-    from pixelpong.sweeps.sweep import read_sweep, summarize
+    from pixelpong.sweeps.settings import summarize
+    from pixelpong.sweeps.sweep import read_sweep
 
     try:
         members = read_sweep(path)

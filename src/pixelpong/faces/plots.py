@@ -4,12 +4,14 @@
     health   entropy, size of the gradient, losses, speed
     sweep    the curve, and the times to the win for each setting of a sweep
 
+In games other than Pong, the mean score of the last 100 games replaces the estimated return, and
+the scores at the end replace the times to the win.
+
 Runs that differ only in the seed share one line, the mean of the seeds, with a band from the lowest
 to the highest, up to the end of the shortest run. Each seed also has a thin line up to its own end.
 Copies of a seed count once.
 
-The colours are those of Okabe and Ito, which colour-blind people can tell apart. Lines also differ
-in their dashes, so a grey print works too. The same plot gives the same bytes, because a file has
+The same plot gives the same bytes, because a file has
 no date and no random names. This is the only module that needs matplotlib.
 """
 
@@ -23,35 +25,34 @@ import os
 import sys
 import textwrap
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.config import ALGORITHMS
+from pixelpong.atari.machine.cartridges import cartridge
+from pixelpong.config import ALGORITHMS, Config
 from pixelpong.errors import ConfigError, RunError, list_words, must_be, number_of, on_one_line
+from pixelpong.faces.palette import BLACK, DASHES, GREY, colour_of
+from pixelpong.faces.panels import (
+    Settings,
+    draw_finals,
+    draw_marks,
+    draw_times,
+    write_at_right,
+)
+from pixelpong.faces.scales import PongScale, Scale, make_scale
 from pixelpong.machine import require
 from pixelpong.run.files import require_writable, write_whole
 from pixelpong.run.record import Record
-from pixelpong.run.words import signed
-from pixelpong.sweeps.sweep import Setting, make_settings, seconds_of
+from pixelpong.sweeps.settings import Setting, make_settings
 
 Figure = Any  # a matplotlib Figure; the library is an extra, and may be missing
-Settings = Mapping[str, Setting]  # settings by their names in the legend
 
 FORMATS = ("png", "svg", "pdf")
 MAX_SETTINGS = 12  # most settings drawn for a sweep; more could not be told apart
-
-BLUE, VERMILION, GREEN, PURPLE, SKY, ORANGE = (
-    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00",
-)  # fmt: skip
-BLACK, GREY = "#000000", "#767676"
-COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
-DASHES: tuple[Any, ...] = (
-    "-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)), (0, (3, 1, 1, 1, 1, 1)), (0, (9, 3)),
-)  # fmt: skip
 
 _STYLE: Any = {
     "font.size": 11, "axes.titlesize": 12, "axes.labelsize": 11, "legend.fontsize": 10,
@@ -130,36 +131,28 @@ def draw_curve(settings: Settings) -> Figure:
     """Plot the estimated return over the steps, evaluations, and the episodes of a single run."""
     figure = new_figure(8, 5)
     axes = figure.add_subplot()
-    _draw_returns(axes, settings)
+    scale = make_scale(settings.values())
+    _draw_returns(axes, settings, scale)
     if not math.isfinite(axes.dataLim.ymax):
-        raise RunError("There is no estimated return to plot yet; train for 1,000 points or more.")
-    _draw_targets(axes, settings)
+        raise RunError(scale.empty)
+    draw_marks(axes, settings, scale)
     return _finish(figure, "Learning curve", settings)
 
 
 def draw_sweep(settings: Settings) -> Figure:
-    """Plot the curve, and the time of each run that won, with the median and its 95 % interval."""
+    """Plot the curve, and below it the times to the win, or the scores at the end."""
     num_hidden = max(0, len(settings) - MAX_SETTINGS)
     settings = dict(list(settings.items())[:MAX_SETTINGS])
     figure = new_figure(10, 8.5)
-    curves, times = figure.subplots(2, height_ratios=[1.15, 1])
-    _draw_returns(curves, settings)
-    _draw_targets(curves, settings)
-    has_won = any(setting.won for setting in settings.values())
-    for number, (name, setting) in enumerate(settings.items()):
-        shown = setting.won if has_won else setting.records
-        seconds = [seconds_of(run) or 0.0 for run in shown]
-        times.plot(seconds, [number] * len(seconds), "o", color=colour_of(number), alpha=0.6)
-        summary = setting.summarize()["seconds"]
-        if summary is not None:
-            median = summary["median"]
-            ends = summary["ci95"] or (median, median)
-            lengths = [[abs(end - median)] for end in ends]
-            times.errorbar(median, number, xerr=lengths, fmt="D", color=BLACK, capsize=4, zorder=4)
-        won = f"{name}: {len(setting.won)} of {len(setting.records)} won"
-        _write_at_right(times, number - 0.2, won)
-    times.set(xlim=(0, None), ylim=(len(settings) - 0.5, -0.7), yticks=[], xlabel="seconds")
-    times.set_title("Time to win: median, 95 % interval" if has_won else "Time of training")
+    curves, results = figure.subplots(2, height_ratios=[1.15, 1])
+    scale = make_scale(settings.values())
+    _draw_returns(curves, settings, scale)
+    draw_marks(curves, settings, scale)
+    if isinstance(scale, PongScale):
+        draw_times(results, settings)
+    else:
+        draw_finals(results, settings, scale)
+    results.set(ylim=(len(settings) - 0.5, -0.7), yticks=[])
     note = f"{number_of(num_hidden, 'more setting')} not shown" if num_hidden else ""
     return _finish(figure, "Sweep", settings, note)
 
@@ -173,11 +166,10 @@ def draw_health(settings: Settings) -> Figure:
         axes = figure.add_subplot(rows, 3, panel)
         _draw_lines(axes, settings, sign, is_smooth=True)
         if sign == "entropy":
-            for algorithm in sorted({it.config.algorithm for it in settings.values()}):
-                num_actions = ALGORITHMS[algorithm].num_actions
+            for num_actions in sorted({_count_actions(it.config) for it in settings.values()}):
                 axes.axhline(math.log(num_actions), color=GREY, linewidth=1, linestyle=":")
                 note = f"ln {num_actions}: all actions equally likely"
-                _write_at_right(axes, math.log(num_actions), note)
+                write_at_right(axes, math.log(num_actions), note)
             axes.margins(y=0.15)
         if axes.dataLim.ymin >= 0:
             axes.set_ylim(bottom=0)
@@ -185,24 +177,33 @@ def draw_health(settings: Settings) -> Figure:
     return _finish(figure, "Health of the training", settings, "medians over blocks of updates")
 
 
+def _count_actions(config: Config) -> int:
+    if config.is_pong:
+        return ALGORITHMS[config.algorithm].num_actions
+    return len(cartridge(config.game).actions)
+
+
 KINDS = {"curve": draw_curve, "health": draw_health, "sweep": draw_sweep}
 
 
-def find_lines(setting: Setting, name: str) -> list[Line]:
-    """Find the lines of a metric, one for each seed that has it."""
+def find_lines(setting: Setting, name: str | None, scale: Scale | None = None) -> list[Line]:
+    """Find the lines of a metric, or of the returns on a `scale`, one for each seed that has it."""
     lines = [Line(*run.curve(name)) for run in setting.records]
+    if scale is not None:
+        game = setting.config.game
+        lines = [Line(steps, scale.convert(game, values)) for steps, values in lines]
     return [line for line in lines if len(line.steps)]
 
 
-def _draw_returns(axes: Any, settings: Settings) -> None:
-    """Draw the estimated returns, greedy evaluations, and the episodes of a single run."""
-    _draw_lines(axes, settings, "estimated_return")
+def _draw_returns(axes: Any, settings: Settings, scale: Scale) -> None:
+    """Draw the returns, evaluations, and the episodes of a single run."""
+    _draw_lines(axes, settings, None, scale)
     for number, setting in enumerate(settings.values()):
         for run in setting.records:
-            _draw_evaluations(axes, run, colour_of(number))
+            _draw_evaluations(axes, run, colour_of(number), scale)
             _draw_restarts(axes, run)
     runs = [run for setting in settings.values() for run in setting.records]
-    note = "band: lowest to highest, where all have data; cross: started again"
+    note = scale.note
     if len(runs) == 1:
         note = "dot: an episode"
         steps, returns = runs[0].returns()
@@ -210,30 +211,22 @@ def _draw_returns(axes: Any, settings: Settings) -> None:
             steps, returns, ".", color="#A0A0A0", zorder=1, markeredgewidth=0, markersize=5,
             rasterized=len(returns) > _MANY_POINTS,
         )  # fmt: skip
-    # Otherwise, early runs would be a flat line.
-    axes.set_ylim(-21.8, np.clip(axes.dataLim.ymax + 2, -19, 21.8))
-    axes.set_ylabel("return, estimated from the last 1,000 points")
-    note += "; diamond: greedy, 95 % interval"
+    if math.isfinite(axes.dataLim.ymax):
+        axes.set_ylim(*scale.limits(axes.dataLim.ymin, axes.dataLim.ymax))
+    axes.set_ylabel(scale.label)
+    note += f"; diamond: {scale.evaluations}, 95 % interval"
     axes.set_title(note, color=GREY, fontsize=10, loc="left")
 
 
-def _draw_targets(axes: Any, settings: Settings) -> None:
-    """Draw a line at each target return that the axes reach."""
-    targets = {setting.config.until_return for setting in settings.values()}
-    for target in targets:
-        if target is not None and target <= axes.get_ylim()[1]:
-            axes.axhline(target, color=GREY, linewidth=1, linestyle=":")
-            _write_at_right(axes, target, f"target {signed(target)}")
-
-
-def _draw_evaluations(axes: Any, run: Record, colour: str) -> None:
+def _draw_evaluations(axes: Any, run: Record, colour: str, scale: Scale) -> None:
     """Draw a diamond with an interval for each evaluation of a run."""
     if run.evaluations:
         steps = run.steps_at(it.update for it in run.evaluations)
-        means = [it.mean_return for it in run.evaluations]
-        ends = np.transpose([it.interval or 2 * (it.mean_return,) for it in run.evaluations])
+        means = scale.convert(run.game, [it.mean_return for it in run.evaluations])
+        ends = [it.interval or 2 * (it.mean_return,) for it in run.evaluations]
+        intervals = scale.convert(run.game, np.transpose(ends))
         axes.errorbar(
-            steps, means, abs(ends - means), fmt="D", color=colour, markeredgecolor="white",
+            steps, means, abs(intervals - means), fmt="D", color=colour, markeredgecolor="white",
             markersize=6, capsize=3, elinewidth=1.4, zorder=4,
         )  # fmt: skip
 
@@ -246,12 +239,22 @@ def _draw_restarts(axes: Any, run: Record) -> None:
         axes.plot(restarts, np.interp(restarts, *run.curve()), "X", color=BLACK, markersize=8)
 
 
-def _draw_lines(axes: Any, settings: Settings, name: str, *, is_smooth: bool = False) -> None:
-    """Draw a metric for each setting: its only seed, or the mean of its seeds and their band."""
+def _draw_lines(
+    axes: Any,
+    settings: Settings,
+    name: str | None,
+    scale: Scale | None = None,
+    *,
+    is_smooth: bool = False,
+) -> None:
+    """Draw a metric for each setting: its only seed, or the mean of its seeds and their band.
+
+    With a `scale`, it is the returns.
+    """
     from matplotlib.ticker import EngFormatter
 
     for number, (label, setting) in enumerate(settings.items()):
-        raw = find_lines(setting, name)
+        raw = find_lines(setting, name, scale)
         smooth = [_smooth(line) for line in raw] if is_smooth else raw
         # A single seed is drawn in full behind its own smoothed line.
         _draw_thin(axes, raw if len(raw) == 1 else smooth, colour_of(number))
@@ -292,11 +295,6 @@ def _smooth(line: Line) -> Line:
         [np.median(block) for block in np.array_split(column, num_blocks)] for column in line
     )
     return Line(np.array(steps), np.array(values))
-
-
-def _write_at_right(axes: Any, height: float, text: str) -> None:
-    transform = axes.get_yaxis_transform()
-    axes.text(1, height, text, transform=transform, ha="right", va="bottom", color=GREY, fontsize=9)
 
 
 def _finish(figure: Figure, title: str, settings: Settings, note: str = "") -> Figure:
@@ -369,8 +367,3 @@ def escape(text: str) -> str:
     """Escape text so that matplotlib draws it literally, not as a formula or a hidden label."""
     literal = on_one_line(text).replace("$", r"\$")
     return f" {literal}" if literal.startswith("_") else literal
-
-
-def colour_of(number: int) -> str:
-    """Return the colour of line `number`, counted from 0."""
-    return COLOURS[number % len(COLOURS)]

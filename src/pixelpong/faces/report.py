@@ -263,6 +263,8 @@ def describe_runs(facts: Facts, width: int = 80) -> str:
     heads = [*rows[0]]
     if all(_is_of_pong(it) for it in listed):
         heads.remove("game")
+    else:  # the preset follows from the game, so it may be left out first
+        heads.sort(key=lambda head: head == "preset")
     left = [number for number, head in enumerate(heads) if head in _LEFT]
     cells = [[row[head] for head in heads] for row in rows]
     lines = table(heads, cells, left, width)

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.atari.steps.compiling import kernel_part
-from pixelpong.atari.steps.intrinsics import lowest_bit
-from pixelpong.sight.blobs import COLUMNS, MAX_BLOBS, MAX_LIT, ROWS, Sight
-from pixelpong.sight.view import NUM_FEATURES
+from pixelpong.sight.blobs import COLUMNS, MAX_BLOBS, MAX_LIT, NUM_CLASSES, ROWS, Sight
+from pixelpong.sight.view import MAX_SMALL, NUM_FEATURES
 
 
 class ViewSight(NamedTuple):
@@ -30,9 +29,11 @@ class ViewSight(NamedTuple):
 class ViewScratch(NamedTuple):
     """What is found in a picture; changed."""
 
+    background: NDArray[np.uint64]  # [210, 20], of this picture if it is by row
     cells: NDArray[np.int32]  # [·, 3], row, column and class of each lit cell
     runs: NDArray[np.int32]  # [MAX_LIT, 6], see RUN_ROW and so on
     blobs: NDArray[np.int32]  # [MAX_BLOBS, 8], see KIND and so on
+    found: NDArray[np.int32]  # [·], features with repetitions
     marks: NDArray[np.uint8]  # [NUM_FEATURES], zeros between two calls
 
 
@@ -50,6 +51,7 @@ def make_view_sight(sight: Sight) -> ViewSight:
     """Convert a sight for compiled code."""
     assert sight.background.shape == (2 * ROWS, 2 * COLUMNS), sight.background.shape
     assert sight.classes.shape == (256,), sight.classes.shape
+    assert ((sight.classes > 0) & (sight.classes <= NUM_CLASSES)).all(), sight.classes
     background = np.ascontiguousarray(sight.background).view(np.uint64)
     facts = int(sight.is_by_row), int(sight.player), int(sight.player_size)
     return ViewSight(background, sight.classes, *facts)
@@ -58,9 +60,11 @@ def make_view_sight(sight: Sight) -> ViewSight:
 def make_view_scratch() -> ViewScratch:
     """Make the arrays that a thread needs to look at pictures."""
     return ViewScratch(
+        background=np.zeros((2 * ROWS, 2 * COLUMNS // 8), np.uint64),
         cells=np.zeros((MAX_LIT + COLUMNS, 3), np.int32),
         runs=np.zeros((MAX_LIT, 6), np.int32),
         blobs=np.zeros((MAX_BLOBS, 8), np.int32),
+        found=np.zeros(MAX_SMALL**2 + 3 + 2 * MAX_LIT, np.int32),
         marks=np.zeros(NUM_FEATURES, np.uint8),
     )
 
@@ -79,32 +83,52 @@ def vote(row):  # type: ignore[no-untyped-def]
 
 
 @kernel_part
-def find_cells(words, sight, cells):  # type: ignore[no-untyped-def]
+def find_cells(words, sight, scratch):  # type: ignore[no-untyped-def]
     """List the lit cells of a picture, [≥ 210, 20] words; return their number, or 0 if too many."""
-    background, classes, count = sight.background, sight.classes, 0
+    if sight.is_by_row:
+        _fill_rows(words, scratch.background)
+        return _list_cells(words, scratch.background, sight.classes, scratch.cells)
+    return _list_cells(words, sight.background, sight.classes, scratch.cells)
+
+
+@kernel_part
+def _fill_rows(words, background):  # type: ignore[no-untyped-def]
+    """Make the background by row."""
+    for y in range(0, 2 * ROWS, 2):
+        fill = vote(words[y]) * _ONES
+        for k in range(background.shape[1]):
+            background[y, k] = background[y + 1, k] = fill
+
+
+@kernel_part
+def _list_cells(words, background, classes, cells):  # type: ignore[no-untyped-def]
+    """List the cells that differ from the background; return their number, or 0 if too many."""
+    count = 0
     for y in range(ROWS):
-        fill = np.uint64(0)
-        if sight.is_by_row:
-            fill = vote(words[2 * y]) * _ONES
+        differs = np.uint64(0)
+        for k in range(2 * COLUMNS // 8):  # the processor can do several at a time
+            differs |= words[2 * y, k] ^ background[2 * y, k]
+            differs |= words[2 * y + 1, k] ^ background[2 * y + 1, k]
+        if differs == 0:
+            continue
         for k in range(2 * COLUMNS // 8):
-            upper, lower = words[2 * y, k], words[2 * y + 1, k]
-            if sight.is_by_row:
-                first, second = upper ^ fill, lower ^ fill
-            else:
-                first, second = upper ^ background[2 * y, k], lower ^ background[2 * y + 1, k]
+            first = words[2 * y, k] ^ background[2 * y, k]
+            second = words[2 * y + 1, k] ^ background[2 * y + 1, k]
             changed = first | second
-            while changed != 0:
-                cell = lowest_bit(changed) >> 4
+            if changed == 0:
+                continue
+            for cell in range(4):  # `lowest_bit` would make the loop around it twice as slow
                 shift = np.uint64(16 * cell)
-                pixels, differs = upper >> shift, first >> shift & _PAIR
+                if changed >> shift & _PAIR == 0:
+                    continue
+                pixels, differs = words[2 * y, k] >> shift, first >> shift & _PAIR
                 if differs == 0:
-                    pixels, differs = lower >> shift, second >> shift & _PAIR
+                    pixels, differs = words[2 * y + 1, k] >> shift, second >> shift & _PAIR
                 if differs & _BYTE == 0:
                     pixels >>= np.uint64(8)
                 cells[count, 0], cells[count, 1] = y, 4 * k + cell
                 cells[count, 2] = classes[pixels & _BYTE]
                 count += 1
-                changed &= ~(_PAIR << shift)
         if count > MAX_LIT:
             return 0
     return count

@@ -135,6 +135,8 @@ def differentiate(W2, z, batch, weights, size, parts, scratch, dW2):  # type: ig
     h, lanes = scratch.units[0], scratch.units[1]
     y, logs, pi = scratch.outputs[0], scratch.outputs[1], scratch.outputs[2]
     num_actions, num_outputs = len(parts), len(W2)
+    whole = num_outputs - num_outputs % 4
+    num_parts, has_preferences = parts.shape[1], batch.preferences.shape[1] > 0
     for m in range(len(z)):
         row = z[m]
         # 1. The outputs.
@@ -153,13 +155,15 @@ def differentiate(W2, z, batch, weights, size, parts, scratch, dW2):  # type: ig
                 total += w[i] * h[i]
             y[output] = total
         # 2. The policy.
-        preferences, top = batch.preferences[m], -math.inf
+        top = -math.inf
         for action in range(num_actions):
-            for k in range(parts.shape[1]):
-                y[action] += y[parts[action, k]]
-            if len(preferences):
-                y[action] += preferences[action]
-            top = y[action] if y[action] > top else top
+            logit = y[action]
+            for k in range(num_parts):
+                logit += y[parts[action, k]]
+            if has_preferences:
+                logit += batch.preferences[m, action]
+            y[action] = logit
+            top = logit if logit > top else top
         total_exp = entropy = 0.0
         for action in range(num_actions):
             total_exp += math.exp(y[action] - top)
@@ -186,24 +190,25 @@ def differentiate(W2, z, batch, weights, size, parts, scratch, dW2):  # type: ig
         for output in range(num_actions + 1, num_outputs):
             y[output] = 0.0
         for k in range(num_actions):
-            for n in range(parts.shape[1]):
+            for n in range(num_parts):
                 y[parts[k, n]] += y[k]
-        # 4. Back to the weights and the pre-activations. The outputs' shares are added in pairs.
+        # 4. Back to the weights and the pre-activations, four outputs at a time.
         for output in range(num_outputs):
-            gradient, d = dW2[output], number(y[output])
-            for i in range(len(gradient)):
-                gradient[i] += d * h[i]
+            d = number(y[output])
+            for i in range(dW2.shape[1]):
+                dW2[output, i] += d * h[i]
         for i in range(2 * units):
             lanes[i] = zero
-        for output in range(0, num_outputs - 1, 2):
+        for output in range(0, whole, 4):
             d0, d1 = number(y[output]), number(y[output + 1])
-            w0, w1 = W2[output], W2[output + 1]
+            d2, d3 = number(y[output + 2]), number(y[output + 3])
             for i in range(2 * units):
-                lanes[i] += d0 * w0[i] + d1 * w1[i]
-        if num_outputs % 2:
-            d0, w0 = number(y[num_outputs - 1]), W2[num_outputs - 1]
+                left = d0 * W2[output, i] + d1 * W2[output + 1, i]
+                lanes[i] += left + (d2 * W2[output + 2, i] + d3 * W2[output + 3, i])
+        for output in range(whole, num_outputs):
+            d0 = number(y[output])
             for i in range(2 * units):
-                lanes[i] += d0 * w0[i]
+                lanes[i] += d0 * W2[output, i]
         for i in range(units):
             relu, gated = lanes[i], lanes[units + i]
             row[2 * i] = relu + gated * row[2 * i + 1] if h[i] > zero else zero

@@ -23,13 +23,12 @@ from pixelpong.kernels.blobs import (
     find_blobs,
     find_cells,
 )
-from pixelpong.sight.blobs import COLUMNS, ROWS
+from pixelpong.sight.blobs import COLUMNS, MIDDLE, ROWS
 from pixelpong.sight.view import (
     FAR_COLUMNS,
     FAR_ROWS,
     MAX_FEATURES,
     MAX_SMALL,
-    MIDDLE,
     MOST_CELLS,
     MOST_MOVED,
     MOVES,
@@ -78,28 +77,19 @@ def are_views(records: NDArray[np.void]) -> bool:
 def _find_player(sight, stream, blobs, num_blobs):  # type: ignore[no-untyped-def]
     """Return the index of the player's blob, or −1."""
     best, player = 0, -1
+    x, y = MIDDLE
+    if stream.has_place:
+        x, y = stream.place[0], stream.place[1]
     for i in range(num_blobs):
         blob, size = blobs[i], sight.player_size
         if blob[KIND] == sight.player and blob[SIZE] <= 3 * size and size <= 3 * blob[SIZE]:
-            distance = 2 * abs(blob[SIZE] - size)
-            if stream.has_place:
-                distance += abs(blob[X] - stream.place[0]) + abs(blob[Y] - stream.place[1])
+            distance = 2 * abs(blob[SIZE] - size) + abs(blob[X] - x) + abs(blob[Y] - y)
             if player < 0 or distance < best:
                 best, player = distance, i
     return player
 
 
 # --- features ---------------------------------------------------------------------------------
-
-
-@kernel_part
-def _add(feature, marks, features, count):  # type: ignore[no-untyped-def]
-    """Add a feature to the list unless it is there or the list is full; return the new length."""
-    if marks[feature] == 0 and count < MAX_FEATURES:
-        marks[feature] = 1
-        features[count] = feature
-        count += 1
-    return count
 
 
 @kernel_part
@@ -110,22 +100,22 @@ def _is_small(blob):  # type: ignore[no-untyped-def]
 
 
 @kernel_part
-def _list_moves(stream, scratch, num_blobs, features):  # type: ignore[no-untyped-def]
-    """List how far small blobs moved; return the number of features."""
-    blobs, marks, old, count, num_small = scratch.blobs, scratch.marks, stream.small, 0, 0
+def _list_moves(stream, scratch, num_blobs):  # type: ignore[no-untyped-def]
+    """List how far small blobs moved; return the length of the list, with repetitions."""
+    blobs, found, old, count, num_small = scratch.blobs, scratch.found, stream.small, 0, 0
     for i in range(num_blobs):
-        blob = blobs[i]
-        if num_small == MAX_SMALL or not _is_small(blob):
+        if num_small == MAX_SMALL or not _is_small(blobs[i]):
             continue
         num_small += 1
-        start = START_MOVES + (blob[KIND] - 1) * MOVES * MOVES
+        kind, size, x, y = blobs[i, KIND], blobs[i, SIZE], blobs[i, X], blobs[i, Y]
+        start = START_MOVES + (kind - 1) * MOVES * MOVES
         for j in range(stream.num_small):
-            if old[j, 0] == blob[KIND] and 2 * abs(old[j, 1] - blob[SIZE]) <= blob[SIZE]:
-                dx, dy = blob[X] - old[j, 2], blob[Y] - old[j, 3]
-                is_near = abs(dx) <= MOST_MOVED and abs(dy) <= MOST_MOVED
-                if is_near and (dx != 0 or dy != 0):
-                    move = ((dx >> 1) + MOVES // 2) * MOVES + (dy >> 1) + MOVES // 2
-                    count = _add(start + move, marks, features, count)
+            if old[j, 0] != kind or 2 * abs(old[j, 1] - size) > size:
+                continue
+            dx, dy = x - old[j, 2], y - old[j, 3]
+            if abs(dx) <= MOST_MOVED and abs(dy) <= MOST_MOVED and (dx != 0 or dy != 0):
+                found[count] = start + ((dx >> 1) + MOVES // 2) * MOVES + (dy >> 1) + MOVES // 2
+                count += 1
     return count
 
 
@@ -142,12 +132,13 @@ def _keep_small(stream, blobs, num_blobs):  # type: ignore[no-untyped-def]
 
 
 @kernel_part
-def _list_tiles(stream, scratch, num_cells, player, features, count):  # type: ignore[no-untyped-def]
-    """Add the tiles that lit cells turn on; return the number of features."""
-    cells, marks = scratch.cells, scratch.marks
-    column, row = MIDDLE
+def _list_tiles(stream, scratch, num_cells, player, count):  # type: ignore[no-untyped-def]
+    """List the tiles that lit cells turn on; return the length of the list, with repetitions."""
+    cells, found = scratch.cells, scratch.found
+    x, y = MIDDLE
     if stream.has_place:
-        column, row = stream.place[0] >> 1, stream.place[1] >> 1
+        x, y = stream.place[0], stream.place[1]
+    column, row = x >> 1, y >> 1
     own, left, right, top, bottom = 0, 0, 0, 0, 0
     if player >= 0:
         blob = scratch.blobs[player]
@@ -160,9 +151,26 @@ def _list_tiles(stream, scratch, num_cells, player, features, count):  # type: i
         dx, dy = x - column, y - row
         if -REACH <= dx < REACH and -REACH <= dy < REACH:
             near = ((kind - 1) * NEAR + ((dy + REACH) >> 1)) * NEAR + ((dx + REACH) >> 1)
-            count = _add(near, marks, features, count)
+            found[count] = near
+            count += 1
         far = ((kind - 1) * FAR_ROWS + ((dy + 108) >> 3)) * FAR_COLUMNS + ((dx + 80) >> 3)
-        count = _add(START_FAR + far, marks, features, count)
+        found[count] = START_FAR + far
+        count += 1
+    return count
+
+
+@kernel_part
+def _drop_repetitions(found, num_found, marks, features):  # type: ignore[no-untyped-def]
+    """Write the features in the order found, each once; return their number."""
+    count = 0
+    for k in range(num_found):
+        feature = found[k]
+        if marks[feature] == 0 and count < MAX_FEATURES:
+            marks[feature] = 1
+            features[count] = feature
+            count += 1
+    for k in range(count):
+        marks[features[k]] = 0
     return count
 
 
@@ -186,24 +194,23 @@ def take_view(words, sight, scratch, stream):  # type: ignore[no-untyped-def]
         scratch: `ViewScratch`; changed.
         stream: a record with the fields of `VIEW`, and ``game.newest``, which changes, too.
     """
-    game, marks, blobs = stream.game, scratch.marks, scratch.blobs
+    game, blobs, found = stream.game, scratch.blobs, scratch.found
     game.newest = 1 - game.newest
-    features = stream.features[game.newest]
-    num_cells = find_cells(words, sight, scratch.cells)
+    num_cells = find_cells(words, sight, scratch)
     num_blobs = find_blobs(scratch, num_cells)
     player = _find_player(sight, stream, blobs, num_blobs)
-    count = _list_moves(stream, scratch, num_blobs, features)
+    count = _list_moves(stream, scratch, num_blobs)
     _keep_small(stream, blobs, num_blobs)
     if player >= 0:
         x, y = blobs[player, X], blobs[player, Y]
         stream.place[0], stream.place[1], stream.has_place = x, y, 1
-        count = _add(START_ROUGH + (x >> 1) * 7 + (y >> 5), marks, features, count)
-        count = _add(START_ROUGHER + (x >> 5) * 105 + (y >> 1), marks, features, count)
-        count = _add(START_ROUGHEST + (x >> 3) * 27 + (y >> 3), marks, features, count)
-    count = _list_tiles(stream, scratch, num_cells, player, features, count)
-    for k in range(count):
-        marks[features[k]] = 0
-    stream.num_features[game.newest] = count
+        found[count] = START_ROUGH + (x >> 1) * 7 + (y >> 5)
+        found[count + 1] = START_ROUGHER + (x >> 5) * 105 + (y >> 1)
+        found[count + 2] = START_ROUGHEST + (x >> 3) * 27 + (y >> 3)
+        count += 3
+    count = _list_tiles(stream, scratch, num_cells, player, count)
+    features = stream.features[game.newest]
+    stream.num_features[game.newest] = _drop_repetitions(found, count, scratch.marks, features)
 
 
 @kernel_part

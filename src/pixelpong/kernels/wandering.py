@@ -5,11 +5,14 @@ All counts are integers, so they are the same on every processor.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from pixelpong.atari.steps.compiling import kernel, kernel_part
-from pixelpong.atari.steps.episode import play_step, save
-from pixelpong.atari.steps.opening import start_episode, toss_coins, use_coins
+from pixelpong.atari.steps.episode import Console, play_step, save
+from pixelpong.atari.steps.opening import Starts, start_episode, toss_coins, use_coins
 from pixelpong.kernels.blobs import (
     BOTTOM,
     KIND,
@@ -34,19 +37,26 @@ NUM, SUM_X, SUM_XX, SUM_Y, SUM_YY, SUM_SIZE = range(6)
 _BYTE = np.uint64(0xFF)
 
 
+class Wanderer(NamedTuple):
+    """One game and its console; all but the rules change."""
+
+    console: Console
+    starts: Starts
+    row: NDArray[np.float64]  # [≥ 2 + frames], room for random numbers
+    games: NDArray[np.void]  # [1] `GAME`
+    chances: NDArray[np.void]  # [1] `CHANCE`
+    state: NDArray[np.uint8]  # [·], the console's state between two episodes
+    screen: NDArray[np.uint64]  # [≥ 210, 20], what the console draws
+
+
 @kernel
-def wander(console, starts, row, games, chances, state, seed, moves, screen, every, pictures, are_first):  # type: ignore[no-untyped-def] # fmt: skip # noqa: E501, PLR0913
-    """Play these moves from the first game of a seed on; copy every so many pictures.
+def wander(wanderer, seed, moves, every, pictures, are_first):  # type: ignore[no-untyped-def]
+    """Play these moves from the first game of a seed on, and copy some pictures.
 
     Args:
-        console: `Console`.
-        starts: `Starts`.
-        row: room for random numbers.
-        games, chances: [1] `GAME` and [1] `CHANCE`; changed.
-        state: [·] uint8, the console's state between two episodes; changed.
+        wanderer: `Wanderer`; changed.
         seed: of the game.
         moves: [T], the console's actions.
-        screen: [≥ 210, 20] uint64, what the console draws.
         every: the number of steps from one copied picture to the next.
         pictures: [T / every, 210, 20] uint64; changed.
         are_first: [T / every] bool; changed: whether an episode has started since the picture
@@ -54,7 +64,9 @@ def wander(console, starts, row, games, chances, state, seed, moves, screen, eve
 
     Returns the number of pictures, less if the console stopped.
     """
-    game, chance, rules, machine = games[0], chances[0], console.rules[0], console.machines[0]
+    console, starts, row, state = wanderer.console, wanderer.starts, wanderer.row, wanderer.state
+    game, chance, screen = wanderer.games[0], wanderer.chances[0], wanderer.screen
+    rules, machine = console.rules[0], console.machines[0]
     game.is_on = count = 0
     is_first = True
     for t in range(len(moves)):
@@ -82,24 +94,22 @@ def wander(console, starts, row, games, chances, state, seed, moves, screen, eve
 
 
 @kernel
-def count_colours(pictures, colours, by_row):  # type: ignore[no-untyped-def]
-    """Count how often each pixel has each colour, and what differs from backgrounds by row.
+def count_colours(pictures, colours, most):  # type: ignore[no-untyped-def]
+    """Count how often each pixel has each colour, and find the colour of most pixels in a row.
 
     Args:
         pictures: [K, 210, 20] uint64.
-        colours: [210, 160, NUM_COLOURS] int32; changed.
-        by_row: [NUM_COLOURS] int64; changed: the pixels of each colour that differ from the colour
-            of most pixels in their pair of rows.
+        colours: [NUM_COLOURS, 210, 160] int32; changed.
+        most: [K, 105] uint8; changed: the background of each pair of rows in each picture.
     """
-    for picture in pictures:
+    for index in range(len(pictures)):
+        picture = pictures[index]
         for y in range(len(picture)):
             if y % 2 == 0:
-                most = vote(picture[y])
+                most[index, y // 2] = vote(picture[y])
             for x in range(8 * picture.shape[1]):
                 pixel = picture[y, x >> 3] >> np.uint64(8 * (x & 7)) & _BYTE
-                colours[y, x, pixel >> np.uint64(1)] += 1
-                if pixel != most:
-                    by_row[pixel >> np.uint64(1)] += 1
+                colours[pixel >> np.uint64(1), y, x] += 1
 
 
 @kernel
@@ -121,7 +131,7 @@ def count_moves(pictures, are_first, actions, sight, scratch, seen, counts):  # 
         now, before = seen[t % 2], seen[1 - t % 2]
         for kind in range(NUM_TYPES):
             now[kind, 0] = 0
-        num_blobs = find_blobs(scratch, find_cells(pictures[t], sight, scratch.cells))
+        num_blobs = find_blobs(scratch, find_cells(pictures[t], sight, scratch))
         for i in range(num_blobs):
             kind = _find_type(blobs[i])
             now[kind, 0] += 1

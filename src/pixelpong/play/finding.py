@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,17 +29,19 @@ from pixelpong.kernels.wandering import (
     SUM_XX,
     SUM_Y,
     SUM_YY,
+    Wanderer,
     count_colours,
     count_moves,
     wander,
 )
 from pixelpong.seeding import make_rng
-from pixelpong.sight.blobs import NUM_CLASSES, Sight
+from pixelpong.sight.blobs import MAX_LIT, NUM_CLASSES, Sight
 
 SEED = 0
-NUM_GAMES, NUM_STEPS = 16, 1000  # in each of the two passes; steps of each game
+NUM_GAMES, NUM_STEPS = 8, 500  # in each of the two passes; steps of each game
 EVERY = 7  # the first pass looks at every seventh picture
 CHANGES = (0.5, 0.3)  # the probability of a new action at a step of each pass
+OFTEN = Fraction(1, 4)  # of the pictures: then the background that is worse in them is not used
 # The player's figure is seen alone in so much of the steps, its moves vary by so much (in half
 # cells squared), and the actions explain so much of that.
 LEAST_SEEN, LEAST_VARIANCE, LEAST_SHARE = Fraction(1, 10), Fraction(1, 20), Fraction(1, 50)
@@ -53,11 +54,7 @@ def find_sight(facts: Cartridge) -> Sight:
     Raises:
         EmulatorError: the cartridge needs something that the console does not support.
     """
-    colours = np.zeros((ROWS, WIDTH, NUM_COLOURS), np.int32)
-    by_row = np.zeros(NUM_COLOURS, np.int64)
-    for pictures, _, _ in _wander(facts, 0, EVERY):
-        count_colours(pictures, colours, by_row)
-    sight = find_colours(colours, by_row)
+    sight = find_colours(np.concatenate([each.copy() for each, _, _ in _wander(facts, 0, EVERY)]))
     counts = np.zeros((NUM_TYPES, len(facts.actions), 6), np.int64)
     looks, scratch = make_view_sight(sight), make_view_scratch()
     seen = np.zeros((2, NUM_TYPES, 3), np.int64)
@@ -67,23 +64,27 @@ def find_sight(facts: Cartridge) -> Sight:
     return Sight(sight.background, sight.is_by_row, sight.classes, kind, size)
 
 
-def find_colours(colours: NDArray[np.int32], by_row: NDArray[np.int64]) -> Sight:
-    """Choose the background and the classes, given what `count_colours` counted.
+def find_colours(pictures: NDArray[np.uint64]) -> Sight:
+    """Choose the background and the classes, given pictures, [K, 210, 20] words.
 
-    The background is the most frequent colour of each pixel, or that of each pair of rows if this
-    leaves fewer pixels lit. The colours that are lit most often have a class of their own; the last
-    class is for all others.
+    The background is the most frequent colour of each pixel. If it is often worse than one by row,
+    because it scrolls or flashes, the background is by row. The colours that are lit most often
+    have a class of their own; the last class is for all others.
     """
-    most = colours.argmax(axis=2)
-    lit = colours.sum(axis=(0, 1), dtype=np.int64)
-    np.subtract.at(lit, most, np.take_along_axis(colours, most[..., None], axis=2)[..., 0])
-    is_by_row = bool(by_row.sum() < lit.sum())
-    counts = by_row if is_by_row else lit
+    colours = np.zeros((NUM_COLOURS, ROWS, WIDTH), np.int32)
+    most = np.zeros((len(pictures), ROWS // 2), np.uint8)
+    count_colours(pictures, colours, most)
+    background, pixels = (2 * colours.argmax(axis=0)).astype(np.uint8), pictures.view(np.uint8)
+    are_lit = pixels != background, pixels != np.repeat(most, 2, axis=1)[..., None]
+    nums_lit = [np.count_nonzero(each, axis=(1, 2)) for each in are_lit]
+    is_by_row = int(np.count_nonzero(nums_lit[1] < nums_lit[0]) > OFTEN * len(pictures))
+    # Pictures with more lit pixels have no features.
+    is_seen = are_lit[is_by_row] & (nums_lit[is_by_row] <= 4 * MAX_LIT)[:, None, None]
+    counts = np.bincount(pixels[is_seen], minlength=256)
+    order = np.argsort(-counts, kind="stable")[: NUM_CLASSES - 1]
     classes = np.full(256, NUM_CLASSES, np.uint8)
-    order = [int(colour) for colour in np.argsort(-counts, kind="stable") if counts[colour]]
-    for index, colour in enumerate(order[: NUM_CLASSES - 1]):
-        classes[2 * colour] = index + 1
-    return Sight((2 * most).astype(np.uint8), is_by_row, classes, player=0, player_size=0)
+    classes[order] = np.where(counts[order] > 0, np.arange(len(order)) + 1, NUM_CLASSES)
+    return Sight(background, bool(is_by_row), classes, player=0, player_size=0)
 
 
 def find_player(counts: NDArray[np.int64], num_steps: int) -> tuple[int, int]:
@@ -118,6 +119,26 @@ def _explain(of_actions: list[list[int]], first: int, second: int) -> Fraction:
     return (explained - Fraction(total * total, num)) / variation
 
 
+def make_wanderer(facts: Cartridge) -> Wanderer:
+    """Make a console on which games are played as in ALE/…-v5, and room for one game.
+
+    Up to 29 frames are played before the first step.
+    """
+    rules = Rules(facts, 4, 4, 108_000, sticky=(0.25, 0.25), max_noops=30, tosses_coins=True)
+    start = switch_on(facts)
+    console = make_console(rules, draws=DRAW_PICTURE, start=start)
+    at = start.dtype.fields["picture"][1]  # type: ignore[index]
+    return Wanderer(
+        console,
+        make_starts(facts),
+        row=np.zeros(2 + MOST_AT_ONCE),
+        games=np.zeros(1, GAME),
+        chances=np.zeros(1, CHANCE),
+        state=np.zeros(facts.kept_size, np.uint8),
+        screen=console.machines[0][at : at + ROWS * WIDTH].view(np.uint64).reshape(ROWS, -1),
+    )
+
+
 def _wander(
     facts: Cartridge, number: int, every: int
 ) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.bool_], NDArray[np.int64]]]:
@@ -125,27 +146,17 @@ def _wander(
 
     The arrays are used again for the next game. `number` is that of the pass.
     """
-    sticky = 0.25
-    rules = Rules(
-        facts, 4, 4, 108_000, sticky=(sticky, sticky), max_noops=30, tosses_coins=True
-    )  # those of ALE/…-v5
-    start = switch_on(facts)
-    console, starts = make_console(rules, draws=DRAW_PICTURE, start=start), make_starts(facts)
-    at = start.dtype.fields["picture"][1]  # type: ignore[index]
-    screen = console.machines[0][at : at + ROWS * WIDTH].view(np.uint64).reshape(ROWS, -1)
-    count = NUM_STEPS // every
-    pictures, are_first = np.zeros((count, *screen.shape), np.uint64), np.zeros(count, np.bool_)
-    games: Any = np.zeros(1, GAME), np.zeros(1, CHANCE), np.zeros(facts.kept_size, np.uint8)
-    row, codes = np.zeros(2 + MOST_AT_ONCE), np.array(facts.codes)[list(facts.actions)]
+    wanderer, count = make_wanderer(facts), NUM_STEPS // every
+    pictures = np.zeros((count, *wanderer.screen.shape), np.uint64)
+    are_first = np.zeros(count, np.bool_)
+    codes = np.array(facts.codes)[list(facts.actions)]
     for game in range(NUM_GAMES):
         rng = make_rng(SEED, "sight", number, game)
         is_new = rng.random(NUM_STEPS) < CHANGES[number]
         held = np.maximum.accumulate(np.where(is_new, np.arange(NUM_STEPS), 0))
         actions = rng.integers(len(codes), size=NUM_STEPS)[held]
         seed = number * NUM_GAMES + game
-        wander(
-            console, starts, row, *games, seed, codes[actions], screen, every, pictures, are_first
-        )
-        if fault := games[0]["fault"][0]:
+        wander(wanderer, seed, codes[actions], every, pictures, are_first)
+        if fault := wanderer.games["fault"][0]:
             raise not_covered(int(fault))
         yield pictures, are_first, actions

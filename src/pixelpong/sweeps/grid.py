@@ -16,7 +16,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pixelpong.config import COMMAND_LINE, OPTIONS, Config, differences
+from pixelpong.atari.machine.cartridges import scored_names
+from pixelpong.config import OPTIONS, Config, differences
+from pixelpong.config.option import COMMAND_LINE
 from pixelpong.config.presets import combine
 from pixelpong.errors import MAX_GOT, ConfigError, number_of
 
@@ -45,6 +47,15 @@ def read_seeds(words: Iterable[Any]) -> list[int]:
         return list(dict.fromkeys(itertools.chain(*ranges)))
     allowed = f"numbers such as 0-4 or 0,3,7, at most {MAX_RUNS:,} of them"
     raise ConfigError(f"seeds must be {allowed}, not {text[:MAX_GOT]!r}", options=["seeds"])
+
+
+def read_games(text: str) -> list[str]:
+    """Read games from a text such as ``breakout,seaquest``; ``all`` are those that can be learned.
+
+    >>> read_games("breakout, seaquest")
+    ['breakout', 'seaquest']
+    """
+    return scored_names() if text.strip() == "all" else [it.strip() for it in text.split(",")]
 
 
 def make_grid(content: Mapping[str, Any], given: Mapping[str, Any], origin: str) -> list[Config]:
@@ -78,10 +89,18 @@ def make_grid(content: Mapping[str, Any], given: Mapping[str, Any], origin: str)
 
 
 def varied(configs: Iterable[Config]) -> list[str]:
-    """List the options that differ among `configs`, except the seed and the engine's options."""
-    different: set[str] = set()
-    for one, other in itertools.pairwise(configs):
-        different.update(differences(one, other, with_free=True))
+    """List the options that differ among `configs`, except the seed and the engine's options.
+
+    Games differ in many options, which follow from the game. So only those that differ within a
+    game count, and the game.
+    """
+    by_game: dict[str, list[Config]] = {}
+    for config in configs:
+        by_game.setdefault(config.game, []).append(config)
+    different = {"game"} if len(by_game) > 1 else set()
+    for group in by_game.values():
+        for one, other in itertools.pairwise(group):
+            different.update(differences(one, other, with_free=True))
     return [name for name in OPTIONS if name in different and name not in ("seed", *NOT_SWEPT)]
 
 

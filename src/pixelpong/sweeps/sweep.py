@@ -8,9 +8,6 @@
 All run directories are made first, so the folder shows what is left to do; one that is lost later
 is made again from the plan. The result of a run is stored only in its directory; everything else is
 computed from its `Record`.
-
-A *setting* is a configuration without its seed; its runs differ only in the seed. Two runs with the
-same seed are bit-identical copies, so only one of them counts.
 """
 
 from __future__ import annotations
@@ -20,27 +17,25 @@ import csv
 import functools
 import io
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from pixelpong.config import Config
+from pixelpong.config.protocols import PONG
 from pixelpong.errors import MAX_GOT, RunError, on_one_line, warn
-from pixelpong.evaluation import bootstrap_interval
 from pixelpong.run.arrays import read_card
 from pixelpong.run.directory import fill_run, restore
 from pixelpong.run.files import sync_folder, write_new, write_whole
 from pixelpong.run.folders import PLAN_FILE, RUNS_FOLDER, SWEEP_FILE, make_folder
-from pixelpong.run.lines import MIN_RUNS
 from pixelpong.run.names import is_run, list_runs
 from pixelpong.run.record import Record, is_sweep
 from pixelpong.schema import decode
-from pixelpong.seeding import make_rng
-from pixelpong.sweeps.grid import label_of, name_runs, varied
+from pixelpong.scores import human_normalised
+from pixelpong.sweeps.grid import name_runs, varied
 from pixelpong.sweeps.plan import read_plan, write_plan
+from pixelpong.sweeps.settings import make_settings, seconds_of, summarize
+from pixelpong.sweeps.suites import make_suites
 
 _COLUMNS = ("state", "problem", "is_done", "is_won", "steps")
 
@@ -115,69 +110,16 @@ def sum_up(path: Path) -> dict[str, Any]:
     table.writeheader()
     table.writerows(rows)
     write_whole(path / SWEEP_FILE, text.getvalue().encode())
-    return {"sweep": str(path), **summarize(runs), "runs": rows}
-
-
-@dataclass(frozen=True)
-class Setting:
-    """The runs of one configuration, one for each seed."""
-
-    label: str  # options that differ among the settings; "" if there is only one setting
-    config: Config  # the configuration with the first seed
-    records: tuple[Record, ...]
-
-    @property
-    def won(self) -> list[Record]:
-        """The runs that reached their target."""
-        return [record for record in self.records if record.is_won]
-
-    def summarize(self) -> dict[str, Any]:
-        """Sum up this setting, as JSON.
-
-        ``steps`` and ``seconds`` to the win (for runs that won) and ``final_return`` (for runs that
-        are done) are ``{"median": …, "ci95": [low, high]}``, or None if there is no such run. With
-        fewer than `MIN_RUNS` runs, the interval is None.
-        """
-        done = [record for record in self.records if record.is_done]
-        return {
-            "label": self.label,
-            "trainings": len(self.records),
-            "done": len(done),
-            "won": len(self.won),
-            "steps": _describe([steps_of(record) for record in self.won]),
-            "seconds": _describe([seconds_of(record) for record in self.won]),
-            "final_return": _describe([record.best_known for record in done]),
-        }
-
-
-def make_settings(records: Iterable[Record]) -> list[Setting]:
-    """Group runs into settings, in the order of their first runs; leave out damaged runs."""
-    groups: dict[Any, dict[int, Record]] = {}  # records by seed
-    configs: dict[Any, Config] = {}
-    for record in records:
-        if record.config is not None:
-            configs.setdefault(record.group, record.config)
-            by_seed, seed = groups.setdefault(record.group, {}), record.config.seed
-            # Of two copies, the one with more steps counts.
-            by_seed[seed] = max(by_seed.get(seed, record), record, key=lambda copy: copy.steps)
-    names = varied([*configs.values()])
-    return [
-        Setting(label_of(configs[group], names), configs[group], tuple(by_seed.values()))
-        for group, by_seed in groups.items()
-    ]
-
-
-def summarize(records: Iterable[Record]) -> dict[str, Any]:
-    """Sum up some runs, as JSON: totals, and the numbers of each setting."""
-    settings = [setting.summarize() for setting in make_settings(records)]
-    totals = {
-        name: sum(setting[name] for setting in settings) for name in ("trainings", "done", "won")
-    }
-    return {**totals, "settings": settings}
+    suites = [suite.summarize() for suite in make_suites(make_settings(runs))]
+    return {"sweep": str(path), **summarize(runs), "suites": suites, "runs": rows}
 
 
 def make_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Make the table of runs: the options in which they differ, their states and results."""
+    """Make the table of runs: the options in which they differ, their states and results.
+
+    If a game is not Pong, the table has the games, and the scores as shares of a person's too.
+    """
+    has_games = any(record.game != PONG for record in records)
     names = [*varied([record.config for record in records if record.config]), "seed"]
     rows = []
     for record in records:
@@ -191,9 +133,17 @@ def make_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
             "final_return": record.best_known,
             "final_low": low,
             "final_high": high,
+            **_describe_game(record, has_games),
             "params_sha256": _find_hash(record) if record.is_done else "",
         })  # fmt: skip
     return rows
+
+
+def _describe_game(record: Record, has_games: bool) -> dict[str, Any]:
+    if not has_games:
+        return {}
+    share = human_normalised(record.game, record.best_known)
+    return {"game": record.game, "human_normalised": share}
 
 
 def _find_hash(record: Record) -> str:
@@ -204,25 +154,3 @@ def _find_hash(record: Record) -> str:
             card = decode(read_card(store.path(max(updates))), dict[str, Any])
             return str(card["about"]["params_sha256"])
     return ""
-
-
-def seconds_of(record: Record) -> float | None:
-    """Return the total time until a run won, or its total time so far if it has not won."""
-    return record.win.total_seconds if record.win else record.total_seconds
-
-
-def steps_of(record: Record) -> int:
-    """Return the steps until a run won, or its steps so far if it has not won."""
-    if record.win:
-        (steps,) = record.steps_at([record.win.update])
-        if not np.isnan(steps):  # its line is there
-            return int(steps)
-    return record.steps
-
-
-def _describe(values: Sequence[float | None]) -> dict[str, Any] | None:
-    known = [float(value) for value in values if value is not None]
-    if not known:
-        return None
-    interval = bootstrap_interval(known, make_rng(0, "bootstrap"), np.median)
-    return {"median": float(np.median(known)), "ci95": interval if len(known) >= MIN_RUNS else None}

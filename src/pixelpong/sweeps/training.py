@@ -12,7 +12,7 @@ from pixelpong.config import Config
 from pixelpong.config.presets import read_toml
 from pixelpong.errors import ConfigError, number_of
 from pixelpong.run.locks import lock_folder
-from pixelpong.sweeps.grid import make_grid
+from pixelpong.sweeps.grid import make_grid, read_games
 from pixelpong.sweeps.jobs import run_jobs
 from pixelpong.sweeps.sweep import find_left, find_sweep, read_sweep, restore_lost, sum_up
 
@@ -31,15 +31,20 @@ def find_started(grid: str | Path | None, *, has_options: bool) -> Path | None:
 
 
 def plan_sweep(
-    grid: str | Path | None, seeds: int | str | None, options: Mapping[str, Any]
+    grid: str | Path | None,
+    seeds: int | str | None,
+    games: str | None,
+    options: Mapping[str, Any],
 ) -> list[Config]:
     """Make the configurations of a new sweep's runs; nothing is written."""
-    if grid is None and seeds is None:
-        what = "A sweep needs seeds, such as 0-4, or a file with a grid"
-        raise ConfigError(f"{what}.", options=["seeds"])
+    if grid is None and seeds is None and games is None:
+        what = "A sweep needs seeds, such as 0-4, games, or a file with a grid"
+        raise ConfigError(f"{what}.", options=["seeds", "games"])
     content = read_toml(Path(grid)) if grid else {}
     if seeds is not None:
         content = {**content, "seed": [], "seeds": str(seeds)}
+    if games is not None:
+        content = {**content, "game": read_games(games)}
     configs = make_grid(content, options, str(grid or "sweep"))
     settled = {name: settle_opponent(name) for name in {it.opponent for it in configs}}
     return [dataclasses.replace(it, opponent=settled[it.opponent]) for it in configs]

@@ -11,11 +11,13 @@ import functools
 import json
 import re
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pixelpong.atari.machine.cartridge import Cartridge, Select
-from pixelpong.atari.machine.scoring import Scoring
 from pixelpong.errors import EmulatorError, did_you_mean, unknown
+
+if TYPE_CHECKING:  # who asks for names alone loads no NumPy
+    from pixelpong.atari.machine.cartridge import Cartridge
+    from pixelpong.atari.machine.scoring import Scoring
 
 
 @functools.cache
@@ -47,16 +49,23 @@ def not_scored() -> dict[str, str]:
     return {name: line.get("not_covered") or line["not_scored"] for name, line in others.items()}
 
 
-@functools.cache
-def cartridge(name: str) -> Cartridge:
-    """Return the facts about a cartridge, given ale-py's name, such as ``"space_invaders"``."""
-    line = dict(facts().get(name, ()))
-    if not line:
+def require_covered(name: str) -> None:
+    """Refuse a name that no cartridge has, or whose cartridge cannot be played exactly."""
+    if name not in facts():
         near = {_squeeze(known): known for known in facts()}.get(_squeeze(name), name)
         advice = did_you_mean(near, facts(), 'use a name of ale-py\'s, such as "space_invaders"')
         raise EmulatorError(unknown("game", name, advice))
-    if reason := line.get("not_covered"):
+    if reason := facts()[name].get("not_covered"):
         raise EmulatorError(f"{name} cannot be played exactly: {reason}; choose another game.")
+
+
+@functools.cache
+def cartridge(name: str) -> Cartridge:
+    """Return the facts about a cartridge, given ale-py's name, such as ``"space_invaders"``."""
+    from pixelpong.atari.machine.cartridge import Cartridge, Select
+
+    require_covered(name)
+    line = dict(facts()[name])
     for key in ("actions", "legal_actions"):
         if key in line:
             line[key] = tuple(line[key])
@@ -91,6 +100,8 @@ def _squeeze(name: str) -> str:
 
 
 def _read_scoring(facts: dict[str, Any]) -> Scoring:
+    from pixelpong.atari.machine.scoring import Scoring
+
     first, keeps_lives = facts.pop("first", {}), facts.pop("keeps_lives", False)
     board: list[int] = []
     for span in facts.pop("board", "").split():

@@ -65,14 +65,14 @@ def combine(
     config = config.updated(given, origins[1])
     for names, origin in zip((content, given), origins, strict=True):
         require_used(names, config, origin)
-    _require_fit(config)
+    require_fit(config)
     chosen = {**content, **given}
     if not config.is_pong and "total_timesteps" in chosen and "anneal_steps" not in chosen:
         config = replace(config, anneal_steps=config.total_timesteps or 0)
     return config
 
 
-def _require_fit(config: Config) -> None:
+def require_fit(config: Config) -> None:
     """Refuse a preset that is not for the game."""
     if config.is_pong and config.preset == "atari":
         raise ConfigError("The preset atari is for games other than Pong; choose a --game.")

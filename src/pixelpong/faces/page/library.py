@@ -39,7 +39,7 @@ from pixelpong.run.names import is_run, list_runs
 from pixelpong.run.record import Record, identify, list_sweeps
 from pixelpong.scores import find_scores
 from pixelpong.sweeps.grid import varied
-from pixelpong.sweeps.sweep import make_settings
+from pixelpong.sweeps.settings import make_settings
 
 MAX_ROWS = 1000  # most rows of a single run, more than the pixels of a chart's width
 ROWS_PER_RUN, MIN_ROWS_PER_RUN = 100, 20  # most and fewest rows of each of several runs
