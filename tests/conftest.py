@@ -258,6 +258,16 @@ def toy_runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return paths
 
 
+@pytest.fixture(scope="session")
+def breakout_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trained run of Breakout with evaluations and saved agents; not to be changed."""
+    path = tmp_path_factory.mktemp("toys") / "breakout"
+    changes = {"updates": 12, "save_every": 2, "evaluate_every": 4, "evaluate_episodes": 4}
+    changes |= {"hidden": 8, "num_envs": 2, "num_steps": 60, "max_frames": 1200}
+    train(RunDirectory.create(path, toy_config("atari", **changes)))
+    return path
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
     """Make a real file system of a few megabytes, which a test can fill."""

@@ -25,9 +25,10 @@ from pixelpong.atari.machine import cartridges
 from pixelpong.config import OPTIONS
 from pixelpong.config.option import Option
 from pixelpong.config.presets import load_preset, preset_names
-from pixelpong.config.protocols import PROTOCOLS
+from pixelpong.config.protocols import PONG, PROTOCOLS
 from pixelpong.errors import number_of
 from pixelpong.faces import cli
+from pixelpong.scores import find_scores, human_normalised
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -167,6 +168,53 @@ def describe_breakout() -> str:
     return _table(("Steps", "Minutes", "Mean return of 100 games"), rows) + "\n"
 
 
+def describe_learned() -> str:
+    """A table of all games but Pong: what the preset atari learns in each."""
+    record = _load("any_game")
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in record.get("rows", []):
+        found.setdefault(row["game"], []).append(row)
+    reasons = record.get("stopped", {})
+    games = (name for name in cartridges.scored_names() if name != PONG)
+    rows = [
+        (
+            f"`{name}`",
+            *_describe_players(name),
+            *_describe_learning(found.get(name, []), reasons.get(name, "not measured")),
+        )
+        for name in games
+    ]
+    head = (
+        "Game", "Random", "Human", "Score", "95 % interval", "Human-normalised", "Steps", "Seconds",
+        "Seeds",
+    )  # fmt: skip
+    return _table(head, rows) + "\n"
+
+
+def _describe_players(game: str) -> tuple[str, str]:
+    """What random play and a person score."""
+    scores = find_scores(game)
+    return (_spell_score(scores.random), _spell_score(scores.human)) if scores else ("–", "–")
+
+
+def _describe_learning(rows: list[dict[str, Any]], reason: str) -> tuple[str, ...]:
+    """The run with the median score, and the number of runs."""
+    if not rows:
+        return reason, "–", "–", "–", "–", "0"
+    row = sorted(rows, key=lambda it: it["score"])[(len(rows) - 1) // 2]
+    low, high = map(_spell_score, row["ci95"])
+    share = human_normalised(row["game"], row["score"])
+    normalised = "–" if share is None else f"{100 * share:.0f} %"
+    millions, seconds = f"{row['steps'] / 1e6:.2f} M", f"{row['seconds']:.0f}"
+    score = _spell_score(row["score"])
+    return score, f"{low} to {high}", normalised, millions, seconds, str(len(rows))
+
+
+def _spell_score(value: float) -> str:
+    """A score, with one decimal if it is small."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.1f}"
+
+
 def _load(name: str) -> dict[str, Any]:
     """A record, or nothing if it was not made yet."""
     path = BENCHMARKS / f"{name}.json"
@@ -210,6 +258,7 @@ DIRECTIVES = {
     "games": describe_games,
     "speeds": describe_speeds,
     "breakout": describe_breakout,
+    "learned": describe_learned,
 }
 
 

@@ -20,8 +20,9 @@ from pixelpong.agent.game import play_game
 from pixelpong.config.protocols import PROTOCOLS
 from pixelpong.errors import PixelpongError
 from pixelpong.faces import looking
-from pixelpong.faces.look import film as look
-from pixelpong.faces.look.film import draw_overlay, make_film
+from pixelpong.faces.look import overlay as look
+from pixelpong.faces.look.film import make_film
+from pixelpong.faces.look.overlay import draw_overlay
 from pixelpong.faces.look.reel import make_reel
 from pixelpong.faces.page.library import Library
 from pixelpong.loop import train

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import itertools
 import json
 
@@ -14,7 +13,6 @@ from toys import toy_config
 from pixelpong.config import Config
 from pixelpong.engines import Engine
 from pixelpong.errors import CheckpointError
-from pixelpong.items import BUILTIN, Episode, Result
 from pixelpong.kernels.records import STREAM
 from pixelpong.learn import gated
 from pixelpong.learn.optimizer import adam, rmsprop
@@ -27,10 +25,8 @@ from pixelpong.learn.ppo import (
 )
 from pixelpong.learn.returns import standardize
 from pixelpong.learners import make_learner
-from pixelpong.learners.progress import Progress
 from pixelpong.play.worker import combine, make_worker
 from pixelpong.run.arrays import fingerprint
-from pixelpong.schema import convert
 from pixelpong.seeding import make_rng
 
 SMALL = {
@@ -248,17 +244,6 @@ def test_a_mean_square_decays_where_a_batch_has_no_gradient_too():
     np.testing.assert_allclose(learner.state["v.W1"][others], wanted, rtol=1e-6)
 
 
-def test_running_mean_is_the_originals():
-    progress = Progress()
-    for ends in ((-1,) * 21, (1, 1) + (-1,) * 21):
-        episode = Episode.of_points(10, 40, 5.0, 5, (), ends)
-        progress.count([Result((episode,), 40, 0.0)], [(BUILTIN, -1)], 10, 5.0, 5)
-    assert progress.running_mean == pytest.approx(-21 * 0.99 - 19 * 0.01)
-    assert progress.mean_return_100 == -20.0
-    assert (progress.episodes, progress.steps, progress.frames) == (2, 20, 80)
-    assert convert(dataclasses.asdict(progress), Progress) == progress
-
-
 # --- the fast mode ------------------------------------------------------------------------------
 
 
@@ -395,14 +380,3 @@ def test_with_anneal_steps_the_rate_falls_with_the_steps_whatever_is_won(steps, 
     learner.progress.steps, learner.progress.frames = steps, 4 * steps
     learner.progress.recent_points.extend([1] * 12)
     assert learner.apply(play(learner)).metrics["learning_rate"] == pytest.approx(rate, abs=1e-12)
-
-
-def test_only_points_and_games_against_the_builtin_opponent_tell_how_strong_it_is():
-    """A level game against itself says nothing."""
-    progress = Progress()
-    games = [Episode.of_points(10, 40, 5.0, 5, (), (1,) * 21, opponent="self")]
-    games += [Episode.of_points(10, 40, 5.0, 5, (), (-1,) * 21)]
-    stats = progress.count([Result(tuple(games), 80, 0.0)], [("self", 1), (BUILTIN, -1)], 20, 9, 9)
-    assert (progress.recent_points, progress.recent_returns) == ([-1], [-21])
-    assert (progress.running_mean, progress.mean_return_100, progress.episodes) == (-21, -21, 2)
-    assert stats["metrics"]["points_won_share"] == 0.5, "of all"

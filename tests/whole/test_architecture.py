@@ -53,7 +53,7 @@ FENCES = {
     "starlette": ("faces/page/",),
     "uvicorn": ("faces/page/",),
     "av": ("faces/look/film.py",),
-    "PIL": ("faces/look/film.py",),
+    "PIL": ("faces/look/overlay.py",),
 }
 
 
@@ -92,7 +92,7 @@ def test_what_is_read_in_an_evening_is_short():
     chapter = concepts.split("## Read it in an evening")[1].split("\n## ")[0]
     files = re.findall(r"\(\.\./src/pixelpong/([\w/]+\.py)\)", chapter)
     assert len(files) >= 12
-    assert sum(count_lines(ROOT / name) for name in files) <= 2600
+    assert sum(count_lines(ROOT / name) for name in files) <= 2800
 
 
 # --- imports ----------------------------------------------------------------------------------

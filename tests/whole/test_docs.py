@@ -122,7 +122,7 @@ def test_a_translation_has_the_code_and_the_commands_of_its_original():
         assert cells.with_cells_of(english, chinese) == chinese, f"{original}: run docs/cells.py"
         changed = cells.CELL.sub("```{code-cell}\nchanged\n```", chinese)
         assert cells.with_cells_of(english, changed) == chinese
-    assert len(CHAPTERS) == 14
+    assert len(CHAPTERS) == 15
     for path in CHINESE.rglob("*.md"):
         name = path.relative_to(CHINESE)
         original = ROOT / name if name == Path("README.md") else DOCS / name
@@ -187,6 +187,21 @@ def test_the_tables_of_measurements_have_the_rows_of_their_records(tmp_path, mon
     assert eight.startswith("| `pong`, 8 at once | 31,300 |")
     _, _, *points, last = generated.describe_breakout().splitlines()
     assert (len(points), last) == (9, "| 2.38 M | 87 | 5.8 |")
+
+
+def test_the_table_of_what_is_learned_has_all_games_and_the_median_seed(tmp_path, monkeypatch):
+    monkeypatch.setattr(generated, "BENCHMARKS", tmp_path)
+    first = generated.describe_learned().splitlines()[2]
+    assert first == "| `adventure` | – | – | not measured | – | – | – | – | 0 |"
+    row = {"game": "breakout", "steps": 1_003_520, "seconds": 15.4}
+    rows = [row | {"score": it, "ci95": [it - 3, it + 3]} for it in (46.0, 40.2, 1234.5)]
+    record = {"rows": rows, "stopped": {"et": "it needs time"}}
+    (tmp_path / "any_game.json").write_text(json.dumps(record))
+    lines = {line.split("`")[1]: line for line in generated.describe_learned().splitlines()[2:]}
+    assert lines.keys() == set(cartridges.scored_names()) - {"pong"}
+    shown = "| 1.7 | 30.5 | 46.0 | 43.0 to 49.0 | 154 % | 1.00 M | 15 | 3 |"
+    assert lines["breakout"] == f"| `breakout` {shown}"
+    assert "| it needs time |" in lines["et"]
 
 
 def test_each_night_all_tests_run_that_make_test_leaves_out():

@@ -31,7 +31,7 @@ def read_targets(text: str) -> list[str]:
 @pytest.mark.parametrize("stays", [True, False], ids=["in the clone", "downloaded"])
 def test_every_link_and_picture_of_a_notebook_is_alive(chapters, stays, tmp_path):
     paths = notebooks.write_notebooks(chapters, out=tmp_path / "out", stays=stays)
-    assert len(paths) == 14
+    assert len(paths) == 15
     followed = pictures = 0
     for path in paths:
         cells = notebooks.nbformat.read(path, as_version=4).cells

@@ -23,13 +23,12 @@ from pixelpong.kernels.blobs import (
     find_blobs,
     find_cells,
 )
-from pixelpong.sight.blobs import COLUMNS, ROWS
+from pixelpong.sight.blobs import COLUMNS, MIDDLE, ROWS
 from pixelpong.sight.view import (
     FAR_COLUMNS,
     FAR_ROWS,
     MAX_FEATURES,
     MAX_SMALL,
-    MIDDLE,
     MOST_CELLS,
     MOST_MOVED,
     MOVES,
@@ -78,12 +77,13 @@ def are_views(records: NDArray[np.void]) -> bool:
 def _find_player(sight, stream, blobs, num_blobs):  # type: ignore[no-untyped-def]
     """Return the index of the player's blob, or −1."""
     best, player = 0, -1
+    x, y = MIDDLE
+    if stream.has_place:
+        x, y = stream.place[0], stream.place[1]
     for i in range(num_blobs):
         blob, size = blobs[i], sight.player_size
         if blob[KIND] == sight.player and blob[SIZE] <= 3 * size and size <= 3 * blob[SIZE]:
-            distance = 2 * abs(blob[SIZE] - size)
-            if stream.has_place:
-                distance += abs(blob[X] - stream.place[0]) + abs(blob[Y] - stream.place[1])
+            distance = 2 * abs(blob[SIZE] - size) + abs(blob[X] - x) + abs(blob[Y] - y)
             if player < 0 or distance < best:
                 best, player = distance, i
     return player
@@ -135,9 +135,10 @@ def _keep_small(stream, blobs, num_blobs):  # type: ignore[no-untyped-def]
 def _list_tiles(stream, scratch, num_cells, player, count):  # type: ignore[no-untyped-def]
     """List the tiles that lit cells turn on; return the length of the list, with repetitions."""
     cells, found = scratch.cells, scratch.found
-    column, row = MIDDLE
+    x, y = MIDDLE
     if stream.has_place:
-        column, row = stream.place[0] >> 1, stream.place[1] >> 1
+        x, y = stream.place[0], stream.place[1]
+    column, row = x >> 1, y >> 1
     own, left, right, top, bottom = 0, 0, 0, 0, 0
     if player >= 0:
         blob = scratch.blobs[player]

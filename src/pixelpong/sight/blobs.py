@@ -18,6 +18,9 @@ ROWS, COLUMNS = 105, 80  # of cells
 NUM_CLASSES = 15  # 1 … 15
 MAX_LIT = 3000  # a picture with more lit cells shows nothing
 MAX_BLOBS = 256  # the first ones, row by row
+# Where the player is thought to be until it is seen, in half cells. Before it is, the nearest blob
+# is rather the figure than one of the lives that are left, as in Asterix, at the screen's edge.
+MIDDLE = COLUMNS, ROWS - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +105,7 @@ def find_player(sight: Sight, blobs: Sequence[Blob], place: tuple[int, int] | No
     """Return the index of the player's blob, or None if it is not in the picture."""
 
     def distance(i: int) -> int:
-        x, y = place or (blobs[i].x, blobs[i].y)
+        x, y = place or MIDDLE
         away = abs(blobs[i].x - x) + abs(blobs[i].y - y)
         return 2 * abs(blobs[i].size - sight.player_size) + away
 

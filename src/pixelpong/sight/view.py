@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from pixelpong.sight.blobs import (
     COLUMNS,
+    MIDDLE,
     NUM_CLASSES,
     ROWS,
     Blob,
@@ -43,7 +44,6 @@ from pixelpong.sight.blobs import (
 MAX_FEATURES = 1200  # of a frame, the first ones
 MAX_SMALL, MOST_CELLS, SMALL_CLASSES = 64, 40, 8  # small blobs: number, width and height, classes
 MOST_MOVED = 16  # the farthest that a blob moves between two frames, in half cells
-MIDDLE = COLUMNS // 2, ROWS // 2  # where the player is thought to be until it is seen
 
 # The sizes of the groups of features, and where each group starts.
 NEAR, REACH = 25, 25  # tiles in each direction; cells to the left and above
@@ -142,7 +142,7 @@ def find_tiles(
     if player:
         is_other = (classes != player.kind) | (columns < player.left) | (columns > player.right)
         is_other |= (rows < player.top) | (rows > player.bottom)
-    column, row = (place[0] >> 1, place[1] >> 1) if place else MIDDLE
+    column, row = (each >> 1 for each in place or MIDDLE)
     dx, dy, kinds = columns - column, rows - row, classes.astype(np.intp) - 1
     near = (kinds * NEAR + ((dy + REACH) >> 1)) * NEAR + ((dx + REACH) >> 1)
     far = (kinds * FAR_ROWS + ((dy + 108) >> 3)) * FAR_COLUMNS + ((dx + 80) >> 3)

@@ -85,7 +85,8 @@ export class Games {
     const names = { package: `${which} in the package`, best: "agent" }; // best: of a file
     const name = names[id] ?? names[which] ?? `agent after update ${which}`;
     const result = isPong(reel) ? points : `score ${formatNumber(reel.episode_return)}`;
-    const played = `game ${reel.episode} of seed ${reel.seed} on ${reel.protocol}`;
+    const how = isPong(reel) ? "" : ", with sampled actions";
+    const played = `game ${reel.episode} of seed ${reel.seed} on ${reel.protocol}${how}`;
     const shown = `Only its first ${formatCount(reel.actions.length)} steps are shown.`;
     const words = `The ${name}: ${result} in ${steps} steps. This is ${played}.`;
     this.say(reel.is_cut ? `${words} ${shown}` : words);
