@@ -53,7 +53,7 @@ FENCES = {
     "starlette": ("faces/page/",),
     "uvicorn": ("faces/page/",),
     "av": ("faces/look/film.py",),
-    "PIL": ("faces/look/film.py",),
+    "PIL": ("faces/look/overlay.py",),
 }
 
 
