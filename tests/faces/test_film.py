@@ -123,8 +123,9 @@ def test_a_film_runs_at_the_speed_of_the_game_with_delays_that_browsers_respect(
         assert rate * every * sum(PROTOCOLS[name].frame_skips) / 2 == pytest.approx(60 * speed)
 
 
-def test_the_panel_has_bars_as_long_as_probabilities(toy_runs, mode):
-    agent = Agents.of_run(RunDirectory(toy_runs[mode])).load()
+@pytest.mark.parametrize("name", ["classic", "fast"])
+def test_the_panel_has_bars_as_long_as_probabilities(toy_runs, name):
+    agent = Agents.of_run(RunDirectory(toy_runs[name])).load()
     actions = agent.make_network().actions
     moments = [moment for moment in play_game(agent, 3, explains_every=7) if moment.explanation]
     assert len(moments) > 5

@@ -77,7 +77,7 @@ class Library:
         agents, _ = find_agents(path)
         game = PONG if path is None else read_game(path)
         facts = {"id": run_id, "name": name, "is_live": False, "game": game}
-        return facts | _describe_agents(agents, game, evaluated={})
+        return facts | _describe_agents(agents, {}, game)
 
     def compare(self, ids: str) -> dict[str, Any]:
         """Compare runs: their curves, the options that differ, and each setting's results.
@@ -199,7 +199,7 @@ def _describe_run(record: Record) -> dict[str, Any]:
         "evaluations": [it.in_short() for it in record.evaluations],
         "health": list(map(vars, assess(record))),
         **_describe_agents(
-            agents, record.game, {str(it.update): it.mean_return for it in record.evaluations}
+            agents, {str(it.update): it.mean_return for it in record.evaluations}, record.game
         ),
     }
 
@@ -223,7 +223,9 @@ def _increase(rows: Sequence[Mapping[str, Any]], name: str) -> float:
     return (rows[-1].get(name) or 0) - (rows[0].get(name) or 0)
 
 
-def _describe_agents(agents: Agents, game: str, evaluated: Mapping[str, float]) -> dict[str, Any]:
+def _describe_agents(
+    agents: Agents, evaluated: Mapping[str, float], game: str = PONG
+) -> dict[str, Any]:
     """Describe agents as JSON: each one's name, its return, and its rank by strength.
 
     `evaluated` has the returns of agents that have been evaluated. The agents of the package have
