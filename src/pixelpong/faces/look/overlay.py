@@ -148,7 +148,8 @@ def _draw_any_decision(sheet: _Sheet, moment: Moment, seen: Explanation, agent: 
         sheet.fill(INK + _UP if number == best else _DIM, 394, y + 0.5, 32 * chance, 6)
         sheet.write(f"{chance:.0%}", 444, y, 6, slot, "ra")
     if seen.value is not None:
-        sheet.write(f"value {signed(seen.value, 2)}", 349, 31 + step * len(names), 6, _DIM)
+        value = signed(seen.value, 2).replace("−", "-")  # which the font has
+        sheet.write(f"value {value}", 349, 31 + step * len(names), 6, _DIM)
     levels = scale_saliency(seen, _LEVELS).astype(np.intp)
     for x, word in (168, "what the network sees"), (256, "what moved the decision"):
         sheet.write(word, x, 55, slot=_DIM)
@@ -162,9 +163,9 @@ def _draw_any_decision(sheet: _Sheet, moment: Moment, seen: Explanation, agent: 
     sheet.stamp(np.where(levels > 0, VANISHED + levels, levels), 256, 66)
     sheet.frame(169, 176, 3, 3)
     sheet.write("the player" if agent.sight.player else "no player was found", 174, 174, 6, _DIM)
-    for x, stamp, name in (256, _UP, f"for {names[best]}"), (306, _DOWN, "against it"):
-        sheet.stamp(np.full((4, 4), stamp), x, 175)
-        sheet.write(name, x + 6, 174, 6, _DIM)
+    for y, stamp, name in (174, _UP, f"for {names[best]}"), (183, _DOWN, "against it"):
+        sheet.stamp(np.full((4, 4), stamp), 256, y + 1)
+        sheet.write(name, 262, y, 6, _DIM)
 
 
 class _Bar(NamedTuple):
