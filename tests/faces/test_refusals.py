@@ -72,7 +72,7 @@ ROWS = [
     Row("evaluate club --checkpoint 3", "club … checkpoint 3"),
     Row("tournament champion", "at least two players, not 1"),
     Row("tournament club builtin club", "club and club"),
-    Row("sweep", "needs --seeds, such as 0-4, or a file with a grid"),
+    Row("sweep", "needs --seeds, such as 0-4, --games, or a file with a grid"),
     Row("sweep run", "run is a single run, not a sweep; `pixelpong resume run` continues it", 1),
     Row("sweep ''", "The name of the sweep is empty.", 1),
     Row("sweep gone", "All runs of the sweep … gone have been removed", 1),

@@ -87,6 +87,24 @@ def test_a_file_of_a_run_may_be_as_large_as_its_network_needs_and_no_larger(
         Agent.read(path, is_of_run=True)
 
 
+def test_the_file_of_an_agent_of_any_game_has_what_training_changed_and_the_sight(
+    toy_runs, tmp_path
+):
+    agent = Agent.read(RunDirectory(toy_runs["atari"]).checkpoints.path(10))
+    size = agent.write(tmp_path / "small.safetensors")
+    copy = Agent.read(tmp_path / "small.safetensors")
+    changed = agent.change_of(np.arange(len(agent.params["W1"]))).any(axis=1)
+    kept = copy.params["W1"].any(axis=(1, 2))
+    assert 100 < changed.sum() < len(changed) / 10
+    assert (kept == changed).all()
+    largest = np.abs(agent.params["W1"][changed]).max()
+    np.testing.assert_allclose(
+        copy.params["W1"][changed], agent.params["W1"][changed], atol=0.01 * largest
+    )
+    np.testing.assert_array_equal(copy.sight.background, agent.sight.background)
+    assert size < 200_000
+
+
 def test_an_agent_with_other_parameters_than_its_run_had_is_refused(mode, toy_runs):
     """As with libraries that draw other numbers from the seed."""
     path = RunDirectory(toy_runs[mode]).checkpoints.path(10)

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.config import Config
-from pixelpong.config.protocols import Protocol
+from pixelpong.config.protocols import PONG, Protocol
 from pixelpong.errors import CheckpointError, NumericsError, refusing
 from pixelpong.items import Params, as_matrix, load_state
 from pixelpong.learners.progress import Progress
@@ -169,8 +169,15 @@ class Agent:
         return as_matrix(W1[rows].astype(np.float32) - initial[rows])
 
     def write(self, path: Path) -> int:
-        """Write a small file with all rows, without a start; return the size in bytes."""
-        content = dataclasses.replace(self, start=None).encode()
+        """Write a small file without a start; return the size in bytes.
+
+        It has all rows, but in games other than Pong only those that training has changed: the
+        others belong to what the agent has never seen.
+        """
+        rows = None
+        if self.start and self.protocol.game != PONG:
+            rows = np.flatnonzero(self.change_of(np.arange(len(self.params["W1"]))).any(axis=1))
+        content = dataclasses.replace(self, start=None).encode(rows)
         write_whole(path, content)
         return len(content)
 
