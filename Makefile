@@ -30,7 +30,7 @@ test: $(VENV)/dev  ## install, check style and types, run all tests
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not peers and not soak" $(ARGS)
 	@# Compiled code with the bounds of its arrays checked, in a cache of its own.
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)/bounds $(BIN)/python -m pytest -n auto tests/learning/test_kernels.py tests/learning/test_bounds.py tests/envs/test_states.py tests/envs/test_several_games.py
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)/bounds $(BIN)/python -m pytest -n auto tests/learning/test_kernels.py tests/learning/test_bounds.py tests/envs/test_states.py tests/envs/test_several_games.py tests/sight/test_viewing.py
 
 docs: $(VENV)/docs  ## install, run the notebooks, build the site: docs/_build/html/index.html
 	PYTHONUTF8=1 $(BIN)/python -m sphinx -b html -W --keep-going -n -q docs docs/_build/html $(ARGS)
