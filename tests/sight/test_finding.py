@@ -82,12 +82,16 @@ def test_the_sight_is_the_same_each_time_and_in_another_process():
 
 
 @pytest.mark.slow
-def test_random_play_is_that_of_the_environment():
-    """Across the end of a game, with its sticky actions and its frames before the first step."""
-    facts, steps, seed = cartridge("breakout"), 400, 5
-    moves = np.random.default_rng(1).integers(4, size=steps)
+@pytest.mark.parametrize("game", ["breakout", "yars_revenge"])
+def test_random_play_is_that_of_the_environment(game):
+    """Across the ends of games, with sticky actions and the frames before the first step.
+
+    A start of Yars' Revenge depends on what the game before left in the memory.
+    """
+    facts, steps, seed = cartridge(game), 800, 5
+    moves = np.random.default_rng(1).integers(len(facts.actions), size=steps)
     envs = VectorEnv(
-        1, "frame", game="breakout", frameskip=4, repeat_action_probability=0.25, noop_max=30,
+        1, "frame", game=game, frameskip=4, repeat_action_probability=0.25, noop_max=30,
         autoreset_mode="SameStep", use_fire_reset=False, full_action_space=False,
     )  # fmt: skip
     pictures, are_first = np.zeros((steps, 210, 20), np.uint64), np.zeros(steps, np.bool_)
@@ -98,7 +102,7 @@ def test_random_play_is_that_of_the_environment():
     np.testing.assert_array_equal(some[0], pictures[6::7])
     firsts = [are_first[k : k + 7].any() for k in range(0, steps - 6, 7)]
     assert some[1].tolist() == firsts
-    frames = PALETTES[facts.palette][pictures.view(np.uint8)]
+    palette, frames = PALETTES[facts.palette], pictures.view(np.uint8)
     envs.reset(seed=seed)
     has_ended, ends = True, 0
     for t in range(steps):
@@ -107,7 +111,7 @@ def test_random_play_is_that_of_the_environment():
         has_ended = bool(terminated[0] or truncated[0])
         ends += has_ended
         wanted = info["final_obs"][0] if has_ended else seen[0]
-        np.testing.assert_array_equal(frames[t], wanted, err_msg=f"step {t}")
+        np.testing.assert_array_equal(palette[frames[t]], wanted, err_msg=f"step {t}")
     assert ends
 
 
@@ -164,6 +168,30 @@ def test_moves_are_counted_by_type_and_action():
 def test_moves_across_a_start_are_not_counted():
     paths, first = [(10, 10), (11, 10), (13, 10)], np.array([True, False, True])
     assert count(paths, plain_sight(), first)[1, :, 0].tolist() == [0, 1]
+
+
+def test_only_what_is_alone_in_both_pictures_has_moved():
+    one, other = (2, 10, 10, 3, 3), (2, 30, 10, 3, 3)
+    pictures = [paint(*boxes) for boxes in ([one, other], [one], [one, other], [other], [other])]
+    counts = np.zeros((NUM_TYPES, 1, 6), np.int64)
+    arrays = make_view_sight(plain_sight()), make_view_scratch(), np.zeros((2, NUM_TYPES, 3), int)
+    count_moves(words(pictures), np.zeros(5, np.bool_), np.zeros(5, int), *arrays, counts)
+    assert counts[1].tolist() == [[1, 0, 0, 0, 0, 9]]
+
+
+def test_a_type_is_a_class_and_one_of_four_sizes():
+    found = []
+    for size in (5, 6, 24, 25, 64, 65):
+        pictures = [paint((6, 10, 5, 1, size))] * 2
+        counts = np.zeros((NUM_TYPES, 1, 6), np.int64)
+        arrays = (
+            make_view_sight(plain_sight()),
+            make_view_scratch(),
+            np.zeros((2, NUM_TYPES, 3), int),
+        )
+        count_moves(words(pictures), np.zeros(2, np.bool_), np.zeros(2, int), *arrays, counts)
+        found.append(np.flatnonzero(counts[:, 0, 0]).tolist())
+    assert found == [[8], [9], [9], [10], [10], [11]]
 
 
 def moves(*of_actions):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from sights import Twins, paint, plain_sight
 
-from pixelpong.sight.blobs import find_blobs, find_cells, find_player, find_row_background
+from pixelpong.sight.blobs import Blob, find_blobs, find_cells, find_player, find_row_background
 from pixelpong.sight.view import (
     NEAR,
     NUM_FEATURES,
@@ -72,9 +74,9 @@ def test_the_player_is_nearest_in_size_and_to_its_last_place():
     assert find_player(sight, blobs, (2 * 40, 2 * 90)) == 1  # the last one is too large
     assert find_player(sight, blobs[2:], (2 * 40, 2 * 60)) is None  # another class
     assert find_player(plain_sight(), blobs, None) is None
-    for size, is_found in ((2, False), (3, True), (27, True), (28, False)):
-        (blob,) = blobs_of(paint((2, 10, 10, 1, size)))
-        assert (find_player(sight, [blob], None) == 0) is is_found
+    for height, width, is_found in ((1, 9, 0), (1, 10, 1), (2, 45, 1), (7, 13, 0)):
+        (blob,) = blobs_of(paint((2, 10, 10, height, width)))
+        assert (find_player(plain_sight(1, 30), [blob], None) == 0) == is_found
 
 
 def features_of(*views):
@@ -229,3 +231,15 @@ def test_nothing_of_the_contributions_is_lost(is_first):
     cells = share_among_cells(now, before, inputs, shares)
     assert cells.sum() == pytest.approx(shares[:-1].sum(), abs=1e-8)
     assert np.count_nonzero(cells) > 300
+
+
+def test_a_blob_that_may_have_come_from_two_places_counts_once():
+    now = paint((4, 20, 20, 1, 2), (4, 20, 60, 1, 2))
+    before = see(plain_sight(), paint(), None)
+    old = [Blob(2, 0, 0, 0, 0, size=2, x=x, y=40) for x in (41 - 2, 41 - 3, 121 - 2)]
+    before = dataclasses.replace(before, blobs=old)
+    view = see(plain_sight(), now, before)
+    (move,) = [it for it in view.features if START_MOVES <= it < START_ROUGH]
+    cells = share_among_cells(view, before, np.array([NUM_FEATURES + move]), np.array([4.0]))
+    assert cells[20, [20, 21, 60, 61]].tolist() == [1, 1, 1, 1]
+    assert cells.sum() == 4

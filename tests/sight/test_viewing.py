@@ -84,6 +84,21 @@ def comb():
     return paint(*teeth, (2, 49, 0, 1, 80))
 
 
+def bare_majority():
+    """A picture in which the most frequent colour of a row has 21 of 40 votes."""
+    picture, rng = paint(background=30), np.random.default_rng(0)
+    for row in range(0, 210, 2):
+        picture[row, rng.permutation(40)[:19] * 4] = rng.integers(256, size=19)
+    return picture
+
+
+def no_majority():
+    """A picture with rows of three colours, in which the order of the votes decides."""
+    picture = paint()
+    picture[:60] = 2 * np.random.default_rng(0).integers(1, 4, (60, 160))
+    return picture
+
+
 HOSTILE = {
     "everything is lit": lit(105 * 80),
     "as many cells as may be lit": lit(MAX_LIT),
@@ -96,6 +111,8 @@ HOSTILE = {
     "in the corners": paint(*((2, y, x, 1, 1) for y in (0, 104) for x in (0, 79))),
     "a middle that is rounded up": paint((2, 60, 40, 1, 1), (2, 61, 40, 1, 3)),
     "bands": paint((6, 10, 0, 30, 80), (8, 20, 0, 9, 41), (2, 24, 50, 2, 2), (2, 90, 3, 2, 2)),
+    "a bare majority": bare_majority(),
+    "no majority": no_majority(),
     "in all colours": np.arange(210 * 160, dtype=np.uint32).reshape(210, 160).astype(np.uint8),
 }
 
