@@ -30,6 +30,7 @@ from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.files import write_whole
 from pixelpong.schema import decode
+from pixelpong.scores import find_scores
 
 CURVE = 24  # points of a curve
 
@@ -74,7 +75,17 @@ def describe(run: RunDirectory) -> dict[str, Any]:
         "steps": [line["steps"] for line in shown],
         "score": [round(line["mean_return_100"], 2) for line in shown],
     }
-    return row | {"curve": curve}
+    return row | find_pass(run.config.game, known) | {"curve": curve}
+
+
+def find_pass(game: str, lines: list[dict[str, Any]]) -> dict[str, Any]:
+    """Say when the mean of the last games of the training first reached a person's score."""
+    scores = find_scores(game)
+    passed = [it for it in lines if scores and it["mean_return_100"] >= scores.human]
+    if not passed:
+        return {}
+    seconds = round(passed[0]["timing"]["training_seconds"], 1)
+    return {"human": {"steps": passed[0]["steps"], "seconds": seconds}}
 
 
 def fingerprint_of(run: RunDirectory) -> str:
