@@ -86,6 +86,7 @@ ELSEWHERE = {
     "python docs/notebooks.py": "test_notebooks writes them",
     "python tests/support/promises.py": "writes into a page; test_promises holds what it writes",
     "python benchmarks/any_game.py": "trains all games, an hour",
+    "pixelpong record runs/any_game": "a run of the benchmark of all games",
     "python benchmarks/batches.py": "measures on a Ray",
     "python benchmarks/first_use.py": "compiles all cartridges, minutes",
     "python benchmarks/games.py": "plays all cartridges, half an hour",
