@@ -105,6 +105,16 @@ def test_the_file_of_an_agent_of_any_game_has_what_training_changed_and_the_sigh
     assert size < 200_000
 
 
+def test_the_initial_layer_of_a_run_is_drawn_once_for_all_its_agents(mode, toy_runs, monkeypatch):
+    drawn, real = [], agents.draw_params
+    monkeypatch.setattr(agents, "draw_params", lambda *a: drawn.append(1) or real(*a))
+    agents._initial_layer.cache_clear()
+    for update in (10, 12):
+        agent = Agent.read(RunDirectory(toy_runs[mode]).checkpoints.path(update))
+        agent.change_of(np.arange(3))
+    assert len(drawn) <= 2, "in the type of the file, and in that of small files"
+
+
 def test_an_agent_with_other_parameters_than_its_run_had_is_refused(mode, toy_runs):
     """As with libraries that draw other numbers from the seed."""
     path = RunDirectory(toy_runs[mode]).checkpoints.path(10)

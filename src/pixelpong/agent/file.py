@@ -165,7 +165,8 @@ class Agent:
     def change_of(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
         """Return the change of `rows` in the first layer since the start, or since 0: [K, N]."""
         W1 = self.params["W1"]
-        initial = _initial_layer(self.scene, self.algorithm, W1.shape, "float32", self.start)
+        scene = scene_of(self.protocol.game)  # the same one each time, so drawn numbers are kept
+        initial = _initial_layer(scene, self.algorithm, W1.shape, "float32", self.start)
         return as_matrix(W1[rows].astype(np.float32) - initial[rows])
 
     def write(self, path: Path) -> int:
