@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import zlib
 
 import numpy as np
 import pytest
-from toys import toy_evaluation
+from toys import toy_config, toy_evaluation
 from web_client import make_trained, serving
 
 import pixelpong
@@ -16,6 +17,7 @@ from pixelpong.agent.choice import open_agent
 from pixelpong.agent.game import play_game
 from pixelpong.config.protocols import protocol_of
 from pixelpong.errors import ConfigError
+from pixelpong.faces.comparing import describe_sweep
 from pixelpong.faces.look import overlay, reel
 from pixelpong.faces.look.legend import colour_cells, name_actions
 from pixelpong.faces.page.game import Game
@@ -23,9 +25,13 @@ from pixelpong.faces.page.health import assess
 from pixelpong.faces.page.library import Library
 from pixelpong.play.networks import PLAYER
 from pixelpong.play.scenes import scene_of
+from pixelpong.run.directory import RunDirectory
+from pixelpong.run.folders import PLAN_FILE
 from pixelpong.run.record import Record
 from pixelpong.seeding import make_rng
 from pixelpong.sight.blobs import Sight
+from pixelpong.sweeps.settings import make_settings
+from pixelpong.sweeps.suites import make_suites
 
 RULES = "ALE/Breakout-v5 with at most 1,200 frames"
 
@@ -197,6 +203,29 @@ def test_a_visit_to_a_run_of_breakout(breakout_run, tmp_path, open_page):
         drawn = read_canvas(page, "canvas.sight").any(axis=-1)[1::6, 1::6]
         np.testing.assert_array_equal(drawn, abs(shares) >= 16)
         require_fitting_and_accessible(page)
+
+
+@pytest.mark.browser
+def test_the_page_compares_games_as_the_terminal_does(breakout_run, tmp_path, open_page):
+    folder = tmp_path / "runs" / "sweep-001"
+    folder.mkdir(parents=True)
+    (folder / PLAN_FILE).write_text("{}")
+    (folder / "breakout-0").symlink_to(breakout_run)
+    RunDirectory.create(folder / "seaquest-0", toy_config("atari", game="seaquest"))
+    records = [Record(folder / name) for name in ("breakout-0", "seaquest-0")]
+    (suite,) = make_suites(make_settings(records))
+    facts = {"suites": [suite.summarize()], "runs": [], "sweep": "sweep-001"}
+    expected = [re.split("  +", line) for line in describe_sweep(facts).splitlines()[:4]]
+    assert [line[0] for line in expected] == ["game", "breakout", "seaquest", "all"]
+    with serving(tmp_path / "runs") as served:
+        page = open_page(f"{served.url}/#sweep/sweep-001", motion="reduce")
+        results = page.get_by_role("region", name="Results")
+        results.locator("tbody tr").nth(2).wait_for()
+        rows = [row.locator("th, td").all_inner_texts() for row in results.locator("tr").all()]
+        assert [[cell for cell in row if cell] for row in rows] == expected
+        text = page.locator("main").inner_text()
+        assert "won" not in text
+        assert "Means of the runs that are done; 95 % intervals from four runs up." in text
 
 
 @pytest.mark.browser

@@ -40,6 +40,7 @@ from pixelpong.run.record import Record, identify, list_sweeps
 from pixelpong.scores import find_scores
 from pixelpong.sweeps.grid import varied
 from pixelpong.sweeps.settings import make_settings
+from pixelpong.sweeps.suites import make_suites
 
 MAX_ROWS = 1000  # most rows of a single run, more than the pixels of a chart's width
 ROWS_PER_RUN, MIN_ROWS_PER_RUN = 100, 20  # most and fewest rows of each of several runs
@@ -98,7 +99,7 @@ class Library:
                 for record, run_id in records.items()
             ],
             "options": ["seed", *varied(record.config for record in records if record.config)],
-            "settings": _summarize(tuple(records.items())),
+            **_summarize(tuple(records.items())),
             "is_live": any(record.is_live for record in records),
         }
 
@@ -168,13 +169,18 @@ class Library:
 
 
 @functools.lru_cache(8)
-def _summarize(records: tuple[tuple[Record, str], ...]) -> list[dict[str, Any]]:
-    """Summarise the settings of records, which come with their ids."""
+def _summarize(records: tuple[tuple[Record, str], ...]) -> dict[str, list[Any]]:
+    """Summarise the settings and suites of records, which come with their ids."""
     ids = dict(records)
-    return [
-        {**setting.summarize(), "runs": [ids[record] for record in setting.records]}
-        for setting in make_settings(ids)
-    ]
+    settings = make_settings(ids)
+    members = [[ids[record] for record in setting.records] for setting in settings]
+    return {
+        "settings": [
+            {**setting.summarize(), "runs": runs}
+            for setting, runs in zip(settings, members, strict=True)
+        ],
+        "suites": [suite.summarize() for suite in make_suites(settings)],
+    }
 
 
 def _describe_curves(record: Record, num_rows: int) -> dict[str, Any]:

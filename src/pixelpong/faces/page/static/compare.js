@@ -1,7 +1,7 @@
 // Several runs side by side: the chosen ones, or those of a sweep.
 import {
   RUN_COLUMNS, build, buildScroller, buildTable, describeRun, follow, formatCount, formatOption,
-  formatReturn, formatSeconds, nameOption, rewrite,
+  formatReturn, formatSeconds, formatShare, nameOption, rewrite,
 } from "./parts.js";
 import { mountCurves } from "./charts.js";
 
@@ -12,20 +12,20 @@ export function mountComparison(element, signal, ids = "", isSweep = false) {
   const chosen = ids.split(",").filter(Boolean), title = isSweep ? ids : "Comparison";
   const problem = build("p", { class: "problem" }), table = buildScroller("The runs");
   const summary = buildScroller("Results");
-  const words = "Medians; 95 % intervals from four runs up.";
+  const words = build("p", { class: "quiet" });
   const box = build("input", { type: "checkbox", checked: true, onchange: () => show() });
   const joining = "Group runs that differ only by seed "
     + "(mean and range, up to the end of the shortest)";
   const joins = build("label", { class: "row" }, box, joining);
   document.title = `${title} · pixelpong`;
   element.append(build("h1", {}, title), problem);
-  if (isSweep) element.append(summary, build("p", { class: "quiet" }, words));
+  if (isSweep) element.append(summary, words);
   element.append(joins);
   const curves = build("div"), drawCurves = mountCurves(curves);
   element.append(curves, build("h2", {}, "The runs"), table);
   let answer = {};
   const show = () => {
-    const { runs = [], settings = [], options } = answer;
+    const { runs = [], settings = [], suites = [], options } = answer;
     const groups = box.checked
       ? settings.map((setting) => setting.runs) : runs.map(({ id }) => [id]);
     const series = groups.map((group) => joinRuns(runs.filter(({ id }) => group.includes(id))));
@@ -39,7 +39,10 @@ export function mountComparison(element, signal, ids = "", isSweep = false) {
       series.length > MAX_CURVES && `Only ${MAX_CURVES} of ${series.length} curves are shown.`,
     ].filter(Boolean).join(" ");
     drawCurves(series.slice(0, MAX_CURVES));
-    rewrite(summary, settings, () => [buildSettings(settings, runs)]);
+    const middle = suites.length ? "Means of the runs that are done" : "Medians";
+    words.textContent = `${middle}; 95 % intervals from four runs up.`;
+    rewrite(summary, [settings, suites], () => (
+      suites.length ? suites.flatMap(buildSuite) : [buildSettings(settings, runs)]));
     const content = runs.map(({ columns, ...run }) => run);
     rewrite(table, content, () => [buildRuns(runs, options, isSweep ? [] : chosen)]);
   };
@@ -68,6 +71,23 @@ function buildSettings(settings, runs) {
   });
   const head = ["setting", "won", "steps to win", "time to win", "final return"];
   return buildTable(head, rows);
+}
+
+// The scores of several games, and the mean of all, as `pixelpong.faces.comparing` writes them.
+function buildSuite({ label, games, all }) {
+  const describe = (line) => {
+    const { trainings, done, human_normalised: share, interquartile_mean: middle } = line;
+    const interval = middle?.ci95 ? ` (${middle.ci95.map(formatShare).join(" to ")})` : "";
+    const text = middle ? formatShare(middle.mean) + interval : "–";
+    return [done === trainings ? `${done}` : `${done} of ${trainings}`, formatShare(share), text];
+  };
+  const rows = [...games, ...(games.length > 1 ? [{ ...all, game: "all" }] : [])].map((line) => {
+    const [count, ...shares] = describe(line);
+    const score = line.score === undefined ? "" : formatReturn(line.score, line); // "all" has none
+    return [line.game, count, score, ...shares];
+  });
+  const head = ["game", "runs", "score", "human-normalised", "interquartile mean"];
+  return [label && build("h2", {}, label), buildTable(head, rows)].filter(Boolean);
 }
 
 // A row for each run: its result, and the options in which they differ; those in `chosen` can be

@@ -179,6 +179,11 @@ export function formatReturn(value, run) {
   return isPong(run) ? formatSigned(value, 1) : formatNumber(value, size).replace(/^−(?=[0.]+$)/, "");
 }
 
+/** A share in percent, as `pixelpong.run.words.percent` writes it. */
+export function formatShare(share) {
+  return share == null ? "–" : `${formatNumber(Math.round(100 * share))} %`;
+}
+
 /** Returns or scores; the first known one says the most. */
 export function listReturns(run) {
   const { greedy, sampled, estimated_return: estimate, mean_return_100: mean } = run;
