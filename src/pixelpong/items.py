@@ -27,6 +27,19 @@ Params = dict[str, NDArray[Any]]
 HALF = "half"  # as an opponent: the built-in player in half the games, the learning network in half
 
 
+# Lists of rows or inputs: uint16 if all numbers fit, else uint32; see `row_type`.
+Indices = NDArray[np.unsignedinteger[Any]]
+
+
+def row_type(num_rows: int) -> type[np.unsignedinteger[Any]]:
+    """Return the smallest type for lists of rows.
+
+    >>> row_type(65_536).__name__, row_type(65_537).__name__
+    ('uint16', 'uint32')
+    """
+    return np.uint16 if num_rows <= 1 << 16 else np.uint32
+
+
 def read_only(params: Params) -> Params:
     """Return read-only views, so that kernels are compiled for one type in every engine."""
     views = {name: w.view() for name, w in params.items()}
@@ -41,7 +54,8 @@ def load_state(state: Params, arrays: Mapping[str, NDArray[Any]]) -> None:
     Raises `ValueError` if their shapes or types differ, and `KeyError` if one is missing.
     """
     rows = arrays["rows"]
-    if rows.dtype != np.uint16 or rows.ndim != 1 or rows.max(initial=0) >= len(state["W1"]):
+    num_rows = len(state["W1"])
+    if rows.dtype != row_type(num_rows) or rows.ndim != 1 or rows.max(initial=0) >= num_rows:
         raise ValueError("its list of rows is not valid")
     for name, w in state.items():
         indices, values = touched_indices(name, w, rows), arrays[name]
@@ -51,7 +65,7 @@ def load_state(state: Params, arrays: Mapping[str, NDArray[Any]]) -> None:
         w[indices] = values
 
 
-def touched_indices(name: str, array: NDArray[Any], rows: NDArray[np.uint16]) -> NDArray[np.uint16]:
+def touched_indices(name: str, array: NDArray[Any], rows: Indices) -> Indices:
     """Return the indices that training touches in an array: `rows` in the first layer, else all."""
     return rows if name.endswith("W1") else np.arange(len(array), dtype=np.uint16)
 
@@ -91,7 +105,7 @@ class Played:
     # [N], the inputs of step 0 that are not 0, then those of step 1 and so on. For the classic
     # network, a value i below NUM_PIXELS means that input i is +1, and NUM_PIXELS + i means that
     # input i is −1. For the fast network, all of them are 1.
-    indices: NDArray[np.uint16]
+    indices: Indices
     offsets: NDArray[np.int64]  # [T + 1]; step t has ``indices[offsets[t]:offsets[t + 1]]``
     hidden: NDArray[Any]  # [T, H] for the classic network, whose gradient needs them, else [T, 0]
 

@@ -8,12 +8,21 @@ import numpy as np
 import pytest
 from sights import Twins, paint, plain_sight
 
-from pixelpong.sight.blobs import Blob, find_blobs, find_cells, find_player, find_row_background
+from pixelpong.sight.blobs import (
+    MIDDLE,
+    Blob,
+    find_blobs,
+    find_cells,
+    find_player,
+    find_row_background,
+)
 from pixelpong.sight.view import (
     NEAR,
     NUM_FEATURES,
     START_FAR,
+    START_FAR_WAYS,
     START_MOVES,
+    START_NEAR_WAYS,
     START_ROUGH,
     find_moves,
     find_place,
@@ -137,15 +146,29 @@ def test_places_differ_by_column_or_by_row():
     places = [(x, y) for x in (0, 2, 158) for y in (0, 2, 208)]
     assert len({find_place(*place) for place in places}) == 9
     each = np.array([find_place(x, y) for x in range(160) for y in range(210)])
-    assert (each.min(), each.max()) == (START_ROUGH, NUM_FEATURES - 1)
+    assert (each.min(), each.max()) == (START_ROUGH, START_FAR_WAYS - 1)
     assert [len({*column}) for column in each.T] == [80 * 7, 5 * 105, 20 * 27]
     assert (each[:, :-1].max(axis=0) < each[:, 1:].min(axis=0)).all()
 
 
 def moves_between(before, now):
-    pairs = find_moves(blobs_of(paint(*now)), blobs_of(paint(*before)))
-    moves = [divmod(feature - START_MOVES, 17 * 17) for _, feature in pairs]
+    pairs = find_moves(blobs_of(paint(*now)), blobs_of(paint(*before)), MIDDLE)
+    moves = [divmod(it - START_MOVES, 17 * 17) for _, it in pairs if it < START_ROUGH]
     return [(kind + 1, move // 17 - 8, move % 17 - 8) for kind, move in moves]
+
+
+def ways_between(before, now, place=MIDDLE):
+    """The class and way of each blob, and its tiles: far, then near if it is near."""
+    pairs = find_moves(blobs_of(paint(*now)), blobs_of(paint(*before)), place)
+    ways = {}
+    for i, feature in pairs:
+        if feature >= START_FAR_WAYS:
+            is_near = feature >= START_NEAR_WAYS
+            place = feature - (START_NEAR_WAYS if is_near else START_FAR_WAYS)
+            way, column, row = np.unravel_index(place, (36, 16, 16) if is_near else (36, 20, 27))
+            found = way // 9, way % 9 // 3 - 1, way % 3 - 1, column, row
+            ways.setdefault(i, []).append(tuple(map(int, found)))
+    return list(ways.values())
 
 
 @pytest.mark.parametrize(
@@ -170,6 +193,54 @@ def moves_between(before, now):
 )
 def test_small_blobs_of_the_same_class_and_a_similar_size_move(before, now, wanted):
     assert moves_between(before, now) == wanted
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "ways"),
+    [
+        ([(4, 40, 40, 2, 2)], [(4, 43, 38, 2, 2)], [(-1, 1)]),
+        ([(4, 40, 40, 2, 2)], [(4, 40, 41, 2, 2)], [(1, 0)]),
+        ([(4, 40, 40, 2, 2)], [(4, 39, 40, 2, 2)], [(0, -1)]),
+        ([(4, 40, 40, 2, 2)], [(4, 40, 40, 2, 2)], []),
+        ([(4, 40, 40, 2, 2)], [(4, 49, 40, 2, 2)], []),  # too far
+        ([(4, 40, 40, 2, 2)], [(6, 41, 40, 2, 2)], []),  # another class
+        # From the nearest, and if two are as near, from the first.
+        ([(4, 40, 40, 1, 1), (4, 40, 45, 1, 1)], [(4, 40, 42, 1, 1)], [(1, 0)]),
+        ([(4, 40, 40, 1, 1), (4, 40, 44, 1, 1)], [(4, 40, 42, 1, 1)], [(1, 0)]),
+        # One was where it is, so it may have stayed.
+        ([(4, 40, 40, 1, 1), (4, 40, 42, 1, 1)], [(4, 40, 42, 1, 1)], []),
+    ],
+)
+def test_a_small_blob_that_moved_goes_the_way_from_the_nearest(before, now, ways):
+    assert [far[1:3] for far, *_ in ways_between(before, now)] == ways
+
+
+@pytest.mark.parametrize(
+    ("place", "far", "near"),
+    [
+        ((81, 81), (10, 13), [(8, 8)]),
+        ((82, 82), (9, 13), [(7, 7)]),  # one half cell to the left, and above
+        ((81 + 64, 81 + 64), (6, 9), [(0, 0)]),
+        ((81 + 65, 81 + 64), (5, 9), []),
+        ((81 + 64, 81 + 65), (6, 9), []),
+        ((81 - 63, 81 - 63), (13, 17), [(15, 15)]),
+        ((81 - 64, 81 - 63), (14, 17), []),
+        ((81 - 63, 81 - 64), (13, 17), []),
+        ((0, 0), (15, 18), []),
+        ((159, 209), (5, 5), []),
+    ],
+)
+def test_the_way_is_seen_where_the_blob_is_from_the_player(place, far, near):
+    # The blob's middle is at (81, 81), in half cells.
+    (found,) = ways_between([(4, 40, 39, 2, 2)], [(4, 40, 40, 2, 2)], place)
+    assert found == [(1, 1, 0, *each) for each in (far, *near)]
+
+
+def test_every_fourth_class_shares_its_ways():
+    moves = [([(2 * c, 40, 40, 2, 2)], [(2 * c, 41, 40, 2, 2)]) for c in range(1, 10)]
+    assert [it[0][0][0] if (it := ways_between(*move)) else None for move in moves] == [
+        0, 1, 2, 3, 0, 1, 2, 3, None,
+    ]  # fmt: skip
 
 
 def test_features_stay_appear_and_vanish():

@@ -53,12 +53,13 @@ class Twins:
     def look_compiled(self, picture, action=0, *, forgets=False) -> np.ndarray:
         """Only the compiled form looks; it writes nothing else."""
         start, words = 3, np.ascontiguousarray(picture).view(np.uint64)
-        indices = np.full(start + MAX_VIEW_INPUTS + 1, 0xFFFF, np.uint16)
+        unused = np.uint32(0xFFFFFFFF)
+        indices = np.full(start + MAX_VIEW_INPUTS + 1, unused)
         end = look(
             words, self.compiled, self.scratch, self.streams, action, indices, start, forgets
         )
         assert start < end <= start + MAX_VIEW_INPUTS
-        assert {*indices[:start], *indices[end:]} == {0xFFFF}
+        assert {*indices[:start], *indices[end:]} == {unused}
         assert not self.scratch.marks.any()
         return indices[start:end]
 

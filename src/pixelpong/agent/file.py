@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pixelpong.config import Config
 from pixelpong.config.protocols import PONG, Protocol
 from pixelpong.errors import CheckpointError, NumericsError, refusing
-from pixelpong.items import Params, as_matrix, load_state
+from pixelpong.items import Params, as_matrix, load_state, row_type
 from pixelpong.learners.progress import Progress
 from pixelpong.play.networks import NETS, Network, draw_params
 from pixelpong.play.scenes import Scene, scene_of
@@ -158,7 +158,7 @@ class Agent:
                 "The agent's numbers are too large for a file; lower --learning-rate."
             )
         squeezed = squeeze(changes / scale.astype(np.float32)[:, None])
-        arrays = others | {"W1": squeezed, "rows": rows.astype(np.uint16), "scale": scale}
+        arrays = others | {"W1": squeezed, "rows": rows.astype(row_type(len(W1))), "scale": scale}
         arrays |= self.scene.arrays()
         return encode_arrays(arrays, self.card() | {"about": self.about | {"is_rounded": True}})
 

@@ -64,7 +64,7 @@ def make_view_scratch() -> ViewScratch:
         cells=np.zeros((MAX_LIT + COLUMNS, 3), np.int32),
         runs=np.zeros((MAX_LIT, 6), np.int32),
         blobs=np.zeros((MAX_BLOBS, 8), np.int32),
-        found=np.zeros(MAX_SMALL**2 + 3 + 2 * MAX_LIT, np.int32),
+        found=np.zeros(MAX_SMALL**2 + 2 * MAX_SMALL + 3 + 2 * MAX_LIT, np.int32),
         marks=np.zeros(NUM_FEATURES, np.uint8),
     )
 

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.atari.steps.compiling import kernel
+from pixelpong.items import Indices
 from pixelpong.learn.optimizer import ADAM_DECAYS, ADAM_EPSILON, EPSILON
 
 
 @kernel
 def rmsprop(w, g, c, rows, learning_rate, decay_rate):  # type: ignore[no-untyped-def]
-    """Do one step of RMSProp on some `rows` [K] uint16 of w, g and c [D, C]; w and c are changed.
+    """Do one step of RMSProp on some `rows` [K] of w, g and c [D, C]; w and c are changed.
 
     Definition: `pixelpong.learn.optimizer.rmsprop`. A row whose gradient and mean square are all 0
     would not change, so it may be missing from `rows`.
@@ -28,7 +29,7 @@ def rmsprop(w, g, c, rows, learning_rate, decay_rate):  # type: ignore[no-untype
             w_[i] += rate * g_[i] / (np.sqrt(c_[i]) + epsilon)
 
 
-def sum_of_squares(g: NDArray[Any], rows: NDArray[np.uint16]) -> float:
+def sum_of_squares(g: NDArray[Any], rows: Indices) -> float:
     """Compute Σ g² over some rows of g [D, C]; it is not finite if any entry is not."""
     squares = np.zeros(g.shape[1])
     _add_squares(g, rows, squares)
@@ -61,7 +62,7 @@ def adam_rows(arrays, g, rows, scales, squares):  # type: ignore[no-untyped-def]
     Args:
         arrays: `AdamArrays` [D, C]; changed.
         g: [K, C], the gradient of these rows.
-        rows: [K] uint16, the indices of the rows.
+        rows: [K], the indices of the rows.
         scales: `pixelpong.learn.optimizer.AdamScales` of this step.
         squares: [C]; changed: the squares of the gradient, summed over the rows.
     """

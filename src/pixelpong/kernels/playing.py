@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pixelpong.atari.steps.compiling import kernel, kernel_part
 from pixelpong.atari.steps.episode import copy, play_step, save
+from pixelpong.items import Indices
 
 
 class Record(NamedTuple):
@@ -22,7 +23,7 @@ class Record(NamedTuple):
     Changed in place.
     """
 
-    indices: NDArray[np.uint16]  # [·], the inputs of step t start at ``offsets[t]``
+    indices: Indices  # [·], the inputs of step t start at ``offsets[t]``
     offsets: NDArray[np.int64]  # [T + 1]
     steps: NDArray[np.void]  # [T] `PLAIN_STEP` or `GATED_STEP`
     hidden: NDArray[Any]  # [T, H], or [T, 0]

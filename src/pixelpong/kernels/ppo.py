@@ -35,10 +35,11 @@ def list_steps(indices, offsets, chosen, slots, inputs, starts, positions):  # t
     """Turn the inputs of each step into the steps of each input.
 
     Args:
-        indices, offsets: [N] uint16 and [T + 1] int32, the inputs of all steps, as in `Played`.
+        indices, offsets: [N] and [T + 1] int32, the inputs of all steps, as in `Played`.
         chosen: [M] int64, the indices of the minibatch's steps.
         slots: [D] int32, scratch: the number of steps at an input, then its next free slot.
-        inputs: [D] uint16; changed: the inputs that are 1 at any chosen step, in ascending order.
+        inputs: [D], of the type of `indices`; changed: the inputs that are 1 at any chosen step,
+            in ascending order.
         starts: [D + 1] int32; changed: the start of each such input's list, then the end.
         positions: [≥ number of entries] uint16; changed: for each such input, the positions in
             `chosen` of the steps at which it is 1, in ascending order.
@@ -73,7 +74,7 @@ def sum_rows(source, rows, starts, stops, totals):  # type: ignore[no-untyped-de
 
     Args:
         source: [·, C].
-        rows: [·] uint16, indices of rows in `source`.
+        rows: [·], indices of rows in `source`.
         starts, stops: [M] int32.
         totals: [M, C]; changed.
     """

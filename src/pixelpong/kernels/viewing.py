@@ -37,10 +37,14 @@ from pixelpong.sight.view import (
     REACH,
     SMALL_CLASSES,
     START_FAR,
+    START_FAR_WAYS,
     START_MOVES,
+    START_NEAR_WAYS,
     START_ROUGH,
     START_ROUGHER,
     START_ROUGHEST,
+    WAY_CLASSES,
+    WAYS,
 )
 
 MAX_VIEW_INPUTS = 2 * MAX_FEATURES + 1  # of a step
@@ -74,12 +78,18 @@ def are_views(records: NDArray[np.void]) -> bool:
 
 
 @kernel_part
+def _find_place(stream):  # type: ignore[no-untyped-def]
+    """Return where the player is thought to be."""
+    if stream.has_place:
+        return stream.place[0], stream.place[1]
+    return np.int64(MIDDLE[0]), np.int64(MIDDLE[1])
+
+
+@kernel_part
 def _find_player(sight, stream, blobs, num_blobs):  # type: ignore[no-untyped-def]
     """Return the index of the player's blob, or −1."""
     best, player = 0, -1
-    x, y = MIDDLE
-    if stream.has_place:
-        x, y = stream.place[0], stream.place[1]
+    x, y = _find_place(stream)
     for i in range(num_blobs):
         blob, size = blobs[i], sight.player_size
         if blob[KIND] == sight.player and blob[SIZE] <= 3 * size and size <= 3 * blob[SIZE]:
@@ -101,22 +111,47 @@ def _is_small(blob):  # type: ignore[no-untyped-def]
 
 @kernel_part
 def _list_moves(stream, scratch, num_blobs):  # type: ignore[no-untyped-def]
-    """List how far small blobs moved; return the length of the list, with repetitions."""
+    """List how small blobs moved; return the length of the list, with repetitions."""
     blobs, found, old, count, num_small = scratch.blobs, scratch.found, stream.small, 0, 0
+    column, row = _find_place(stream)
     for i in range(num_blobs):
         if num_small == MAX_SMALL or not _is_small(blobs[i]):
             continue
         num_small += 1
         kind, size, x, y = blobs[i, KIND], blobs[i, SIZE], blobs[i, X], blobs[i, Y]
         start = START_MOVES + (kind - 1) * MOVES * MOVES
+        nearest, right, down = 2 * MOST_MOVED + 1, 0, 0
         for j in range(stream.num_small):
             if old[j, 0] != kind or 2 * abs(old[j, 1] - size) > size:
                 continue
             dx, dy = x - old[j, 2], y - old[j, 3]
-            if abs(dx) <= MOST_MOVED and abs(dy) <= MOST_MOVED and (dx != 0 or dy != 0):
+            if abs(dx) > MOST_MOVED or abs(dy) > MOST_MOVED:
+                continue
+            if abs(dx) + abs(dy) < nearest:
+                nearest, right, down = abs(dx) + abs(dy), dx, dy
+            if dx != 0 or dy != 0:
                 found[count] = start + ((dx >> 1) + MOVES // 2) * MOVES + (dy >> 1) + MOVES // 2
                 count += 1
+        if 0 < nearest <= 2 * MOST_MOVED:
+            way = (kind - 1) % WAY_CLASSES * WAYS + 3 * _sign(right) + _sign(down) + 4
+            count = _add_way(found, count, way, x - column, y - row)
     return count
+
+
+@kernel_part
+def _sign(number):  # type: ignore[no-untyped-def]
+    return np.int64(number > 0) - np.int64(number < 0)
+
+
+@kernel_part
+def _add_way(found, count, way, x, y):  # type: ignore[no-untyped-def]
+    """Add which way a blob goes, at an offset from the player; return the new length."""
+    column, row = (x + 160) >> 4, (y + 216) >> 4
+    found[count] = START_FAR_WAYS + (way * FAR_COLUMNS + column) * FAR_ROWS + row
+    if -64 <= x < 64 and -64 <= y < 64:
+        found[count + 1] = START_NEAR_WAYS + (way * 16 + ((x + 64) >> 3)) * 16 + ((y + 64) >> 3)
+        return count + 2
+    return count + 1
 
 
 @kernel_part
@@ -135,9 +170,7 @@ def _keep_small(stream, blobs, num_blobs):  # type: ignore[no-untyped-def]
 def _list_tiles(stream, scratch, num_cells, player, count):  # type: ignore[no-untyped-def]
     """List the tiles that lit cells turn on; return the length of the list, with repetitions."""
     cells, found = scratch.cells, scratch.found
-    x, y = MIDDLE
-    if stream.has_place:
-        x, y = stream.place[0], stream.place[1]
+    x, y = _find_place(stream)
     column, row = x >> 1, y >> 1
     own, left, right, top, bottom = 0, 0, 0, 0, 0
     if player >= 0:
@@ -199,11 +232,13 @@ def take_view(words, sight, scratch, stream):  # type: ignore[no-untyped-def]
     num_cells = find_cells(words, sight, scratch)
     num_blobs = find_blobs(scratch, num_cells)
     player = _find_player(sight, stream, blobs, num_blobs)
+    if player >= 0:
+        stream.place[0], stream.place[1] = blobs[player, X], blobs[player, Y]
+        stream.has_place = 1
     count = _list_moves(stream, scratch, num_blobs)
     _keep_small(stream, blobs, num_blobs)
     if player >= 0:
-        x, y = blobs[player, X], blobs[player, Y]
-        stream.place[0], stream.place[1], stream.has_place = x, y, 1
+        x, y = _find_place(stream)
         found[count] = START_ROUGH + (x >> 1) * 7 + (y >> 5)
         found[count + 1] = START_ROUGHER + (x >> 5) * 105 + (y >> 1)
         found[count + 2] = START_ROUGHEST + (x >> 3) * 27 + (y >> 3)
@@ -222,7 +257,7 @@ def observe_view(sight, scratch, stream, action, indices, start):  # type: ignor
         scratch: `ViewScratch`; changed.
         stream: as for `take_view`.
         action: the index of the last action, at most 17.
-        indices: [≥ start + MAX_VIEW_INPUTS] uint16; changed.
+        indices: [≥ start + MAX_VIEW_INPUTS]; changed.
 
     Returns the end of the written part.
     """

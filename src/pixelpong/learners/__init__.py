@@ -19,7 +19,16 @@ from numpy.typing import NDArray
 from pixelpong.atari.steps.records import aligned_zeros
 from pixelpong.config import Config
 from pixelpong.errors import CheckpointError, NumericsError, refusing
-from pixelpong.items import Episode, Item, Result, as_matrix, load_state, touched_indices
+from pixelpong.items import (
+    Episode,
+    Indices,
+    Item,
+    Result,
+    as_matrix,
+    load_state,
+    row_type,
+    touched_indices,
+)
 from pixelpong.kernels.optimizer import sum_of_squares
 from pixelpong.learners.progress import Progress
 from pixelpong.play.networks import draw_params
@@ -108,7 +117,7 @@ class Learner:
             learn_seconds=time.perf_counter() - played_at,
         )
 
-    def _learn(self, played: list[Result]) -> tuple[dict[str, float], NDArray[np.uint16]]:
+    def _learn(self, played: list[Result]) -> tuple[dict[str, float], Indices]:
         """Do the update's optimizer steps; return metrics and the changed first-layer rows."""
         raise NotImplementedError
 
@@ -119,7 +128,7 @@ class Learner:
     def _finish_update(self, steps: int) -> None:
         """Finish an update with this many steps, which are already counted."""
 
-    def _refuse_non_finite(self, rows: NDArray[np.uint16], metrics: dict[str, Any]) -> None:
+    def _refuse_non_finite(self, rows: Indices, metrics: dict[str, Any]) -> None:
         """Refuse an update that has numbers that are not finite, before it can be saved.
 
         Such a number makes the sum of the squares of all changed parameters infinite or NaN. In the
@@ -144,7 +153,7 @@ class Learner:
         The other rows are left out, because they can be drawn from the seed. In games other than
         Pong there is also the network's sight.
         """
-        rows = np.flatnonzero(self._has_memory).astype(np.uint16)
+        rows = np.flatnonzero(self._has_memory).astype(row_type(len(self._has_memory)))
         arrays = {name: w[touched_indices(name, w, rows)] for name, w in self.state.items()}
         arrays |= {"rows": rows} | self.scene.arrays()
         return arrays, dataclasses.asdict(self.progress)

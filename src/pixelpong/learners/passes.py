@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.atari.steps.records import aligned_zeros
-from pixelpong.items import Params, as_matrix
+from pixelpong.items import Indices, Params, as_matrix
 from pixelpong.kernels.optimizer import AdamArrays, adam_rows
 from pixelpong.kernels.ppo import Scratch, differentiate, list_steps, sum_rows
 from pixelpong.learn.optimizer import AdamScales
@@ -45,7 +45,7 @@ class Steps:
     """T consecutive steps to learn from."""
 
     # [N], the inputs that are 1 at step 0, then those of step 1 and so on.
-    indices: NDArray[np.uint16]
+    indices: Indices
     offsets: NDArray[np.int32]  # [T + 1]; step t has ``indices[offsets[t]:offsets[t + 1]]``
     batch: Minibatch  # all T steps, with advantages that are not standardised yet
     parts: NDArray[np.int64]  # [A, ·], the parts of the actions, see `pixelpong.learn.ppo`
@@ -163,7 +163,8 @@ class _MinibatchWork:
     def list_inputs(self) -> None:
         """List the inputs that are 1 at any step, and the steps of each, for `update_inputs`."""
         num_inputs = len(self._W1.w)
-        inputs, slots = np.empty(num_inputs, np.uint16), np.empty(num_inputs, np.int32)
+        inputs = np.empty(num_inputs, self._steps.indices.dtype)
+        slots = np.empty(num_inputs, np.int32)
         starts = np.empty(num_inputs + 1, np.int32)
         small = np.uint16 if len(self._chosen) <= 1 << 16 else np.uint32
         self._positions = np.empty(len(self._steps.indices), small)
@@ -195,7 +196,7 @@ class _MinibatchWork:
     def update_outputs(self, dW2: NDArray[Any]) -> list[float]:
         """Update W2 and b2; return the squared norms of their gradients."""
         layer, gradients = (self._W2, self._b2), _split_outputs(dW2)
-        rows = np.arange(len(dW2), dtype=np.uint16)
+        rows = np.arange(len(dW2), dtype=self._steps.indices.dtype)
         return [_step(w, g, rows, self._scales) for w, g in zip(layer, gradients, strict=True)]
 
 
@@ -204,9 +205,7 @@ def _adam_arrays(state: Params, name: str) -> AdamArrays:
     return AdamArrays(*(as_matrix(state[prefix + name]) for prefix in ("", "m.", "v.")))
 
 
-def _step(
-    arrays: AdamArrays, g: NDArray[Any], rows: NDArray[np.uint16], scales: AdamScales
-) -> float:
+def _step(arrays: AdamArrays, g: NDArray[Any], rows: Indices, scales: AdamScales) -> float:
     """Do Adam's step on some rows; return the squared norm of their gradient."""
     squares = np.zeros(g.shape[1], g.dtype)
     adam_rows(arrays, g, rows, scales, squares)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pixelpong.config import Config
 from pixelpong.errors import CheckpointError
-from pixelpong.items import ACTIONS, BUILTIN, HALF, SELF, UP, Item, Played, Result
+from pixelpong.items import ACTIONS, BUILTIN, HALF, SELF, UP, Indices, Item, Played, Result
 from pixelpong.learn.optimizer import adam_scales
 from pixelpong.learn.ppo import LossWeights, Minibatch, generalized_advantages, steer
 from pixelpong.learners import Learner
@@ -143,7 +143,7 @@ class PPOLearner(Learner):
             return 1.0
         return (1 - won) / (1 - start)
 
-    def _learn(self, played: list[Result]) -> tuple[dict[str, float], NDArray[np.uint16]]:
+    def _learn(self, played: list[Result]) -> tuple[dict[str, float], Indices]:
         """Do all passes over the steps, with the current learning rate and entropy bonus."""
         config, left, progress = self.config, self.share_left(), self.progress
         gae_lambda = config.gae_lambda_end + left * (config.gae_lambda - config.gae_lambda_end)
@@ -168,7 +168,7 @@ class PPOLearner(Learner):
         means = {name: math.fsum(it[name] for it in losses) / len(losses) for name in losses[0]}
         if is_steered and left > 0.5:
             progress.learning_rate = steer(rate, means["kl"], config.target_kl)
-        rows = np.flatnonzero(np.bincount(steps.indices)).astype(np.uint16)
+        rows = np.flatnonzero(np.bincount(steps.indices)).astype(steps.indices.dtype)
         return means | {"learning_rate": learning_rate}, rows
 
     def _preferences(self) -> NDArray[np.float64]:

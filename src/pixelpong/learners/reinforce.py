@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pixelpong.items import BUILTIN, Item, Result, as_matrix, touched_indices
+from pixelpong.items import BUILTIN, Indices, Item, Result, as_matrix, touched_indices
 from pixelpong.kernels.optimizer import rmsprop, sum_of_squares
 from pixelpong.learners import Learner, UpdateStats
 from pixelpong.play.worker import games_per_item, groups_of, join
@@ -42,7 +41,7 @@ class ReinforceLearner(Learner):
 
         return super().apply(whole_batch())
 
-    def _learn(self, played: list[Result]) -> tuple[dict[str, float], NDArray[np.uint16]]:
+    def _learn(self, played: list[Result]) -> tuple[dict[str, float], Indices]:
         """Do a step of RMSProp along the sum of the gradients."""
         total = played[0].grads
         assert total is not None

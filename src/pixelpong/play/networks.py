@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from pixelpong.atari.steps.episode import Console, no_console
 from pixelpong.atari.steps.records import aligned_zeros
 from pixelpong.config.protocols import PONG
-from pixelpong.items import ACTIONS, DOWN, NUM_PIXELS, UP, Params, Played, read_only
+from pixelpong.items import ACTIONS, DOWN, NUM_PIXELS, UP, Params, Played, read_only, row_type
 from pixelpong.kernels import deciding, playing
 from pixelpong.kernels.observing import MAX_ACTIVE
 from pixelpong.kernels.pong_game import play_plain
@@ -89,7 +89,8 @@ class Network:
         """
         hidden, dtype = self.require_fit(scene, params)
         self.scene, self._life_cost = scene, life_cost
-        self.indices = np.zeros(self._max_inputs, np.uint16)  # the inputs of the recorded steps
+        # The inputs of the recorded steps.
+        self.indices = np.zeros(self._max_inputs, row_type(scene.num_inputs))
         self.offsets = np.zeros(room + 1, np.int64)  # the start of each step's inputs, then the end
         self.steps = np.zeros(room, self._step)
         self.hidden = np.zeros((room, hidden * self._keeps_hidden), dtype)

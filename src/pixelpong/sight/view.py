@@ -8,7 +8,9 @@
    that is nearest in size and to its last place.
 4. Features, all relative to the player: for each lit cell that is not the player's own, its class
    and the tile it is in, near (2 × 2 cells, within 25 cells) and far (8 × 8 cells, everywhere).
-   Also how far small blobs moved since the frame before, and where the player is.
+   For each small blob that has moved since the frame before: how far, and the way that it goes, one
+   of eight, with the tile that its middle is in, near (4 × 4 cells, within 32) and far. Also where
+   the player is.
 5. Inputs. In two consecutive frames a feature stayed, appeared or vanished. F features f make the
    inputs f, F + f and 2F + f; input 3F + a says that a was the last action.
 
@@ -44,6 +46,7 @@ from pixelpong.sight.blobs import (
 MAX_FEATURES = 1200  # of a frame, the first ones
 MAX_SMALL, MOST_CELLS, SMALL_CLASSES = 64, 40, 8  # small blobs: number, width and height, classes
 MOST_MOVED = 16  # the farthest that a blob moves between two frames, in half cells
+WAYS, WAY_CLASSES = 9, 4  # 3 × 3, that in the middle is none; classes c and c + 4 share them
 
 # The sizes of the groups of features, and where each group starts.
 NEAR, REACH = 25, 25  # tiles in each direction; cells to the left and above
@@ -54,8 +57,9 @@ START_MOVES = START_FAR + NUM_CLASSES * FAR_ROWS * FAR_COLUMNS
 START_ROUGH = START_MOVES + SMALL_CLASSES * MOVES * MOVES  # the player's place: exact column, …
 START_ROUGHER = START_ROUGH + 80 * 7  # … exact row, …
 START_ROUGHEST = START_ROUGHER + 5 * 105  # … neither
-NUM_FEATURES = START_ROUGHEST + 20 * 27
-assert 3 * NUM_FEATURES + 18 < 2**16  # the kernels' lists of inputs
+START_FAR_WAYS = START_ROUGHEST + 20 * 27
+START_NEAR_WAYS = START_FAR_WAYS + WAY_CLASSES * WAYS * FAR_COLUMNS * FAR_ROWS
+NUM_FEATURES = START_NEAR_WAYS + WAY_CLASSES * WAYS * 16 * 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +82,7 @@ def see(sight: Sight, picture: NDArray[np.uint8], before: View | None) -> View:
     player = None if index is None else blobs[index]
     place = (player.x, player.y) if player else place
     links = [np.zeros((0, 2), np.intp)]
-    for i, feature in find_moves(blobs, before.blobs if before else ()):
+    for i, feature in find_moves(blobs, before.blobs if before else (), place or MIDDLE):
         links.append(_link(cells[members == i], feature))
     if player:
         for feature in find_place(player.x, player.y):
@@ -97,18 +101,37 @@ def observe(now: View, before: View | None, last_action: int) -> NDArray[np.intp
     return np.concatenate([now.features + appeared, vanished, [3 * NUM_FEATURES + last_action]])
 
 
-def find_moves(blobs: Sequence[Blob], before: Sequence[Blob]) -> list[tuple[int, int]]:
-    """List how far small blobs may have moved: pairs of a blob's index and a feature."""
+def find_moves(
+    blobs: Sequence[Blob], before: Sequence[Blob], place: tuple[int, int]
+) -> list[tuple[int, int]]:
+    """List how small blobs moved: pairs of a blob's index and a feature.
+
+    A blob may come from each one that was near, of its class and about its size. If none was where
+    it is, it goes the way from the nearest; `place` is the player's.
+    """
     moves, old = [], [before[i] for i in list_small(before)]
     for i in list_small(blobs):
         kind, size, x, y = blobs[i].kind, blobs[i].size, blobs[i].x, blobs[i].y
-        for other in old:
-            dx, dy = x - other.x, y - other.y
-            is_alike = other.kind == kind and 2 * abs(other.size - size) <= size
-            if is_alike and (dx, dy) != (0, 0) and max(abs(dx), abs(dy)) <= MOST_MOVED:
+        alike = [it for it in old if it.kind == kind and 2 * abs(it.size - size) <= size]
+        steps = [(x - it.x, y - it.y) for it in alike]
+        steps = [step for step in steps if max(map(abs, step)) <= MOST_MOVED]
+        for dx, dy in steps:
+            if (dx, dy) != (0, 0):
                 move = ((dx >> 1) + MOVES // 2) * MOVES + (dy >> 1) + MOVES // 2
                 moves.append((i, START_MOVES + (kind - 1) * MOVES * MOVES + move))
+        if steps and (0, 0) not in steps:
+            step = min(steps, key=lambda it: abs(it[0]) + abs(it[1]))
+            moves += [(i, each) for each in find_way(kind, step, x - place[0], y - place[1])]
     return moves
+
+
+def find_way(kind: int, step: tuple[int, int], x: int, y: int) -> list[int]:
+    """Return the features that say which way a blob goes, at an offset from the player."""
+    right, down = np.sign(step).tolist()
+    way = (kind - 1) % WAY_CLASSES * WAYS + 3 * right + down + 4
+    far = START_FAR_WAYS + (way * FAR_COLUMNS + ((x + 160) >> 4)) * FAR_ROWS + ((y + 216) >> 4)
+    near = START_NEAR_WAYS + (way * 16 + ((x + 64) >> 3)) * 16 + ((y + 64) >> 3)
+    return [far, near] if -64 <= min(x, y) and max(x, y) < 64 else [far]
 
 
 def list_small(blobs: Sequence[Blob]) -> list[int]:
