@@ -14,6 +14,7 @@ from sparse import (
     draw_minibatch,
     draw_network,
     draw_parts,
+    draw_row_type,
     draw_steps,
     is_near_a_kink,
     screens,
@@ -89,7 +90,7 @@ def add_up_an_episode(rng, dtype, size, hidden):
     params = network.init_params(rng, hidden, np.dtype(dtype).name)
     params["W1"] *= dtype(40)  # far from one half too
     indices, offsets, _ = draw_steps(rng, size, NUM_PIXELS)
-    indices += (NUM_PIXELS * rng.integers(0, 2, len(indices))).astype(np.uint16)
+    indices += (NUM_PIXELS * rng.integers(0, 2, len(indices))).astype(indices.dtype)
     steps, weights = np.zeros(size, PLAIN_STEP), rng.standard_normal(size)
     x = Played(steps, indices, offsets, np.zeros((size, 0))).dense(dtype)
     steps["action"] = rng.choice([UP, DOWN], size)
@@ -108,7 +109,7 @@ def step_by_rmsprop(rng, dtype, size, hidden):
     """On some rows; the others stay."""
     w, g = rng.standard_normal((2, size, hidden)).astype(dtype)
     c, (rate, decay) = rng.random((size, hidden)).astype(dtype), rng.random(2)
-    rows = rng.permutation(size)[: rng.integers(0, size + 1)].astype(np.uint16)
+    rows = rng.permutation(size)[: rng.integers(0, size + 1)].astype(draw_row_type(rng))
     wanted, wanted_cache = (it["w"] for it in rmsprop({"w": w}, {"w": g}, {"w": c}, rate, decay))
     others = np.setdiff1d(np.arange(size), rows)
     wanted[others], wanted_cache[others] = w[others], c[others]
@@ -123,7 +124,7 @@ def step_by_adam(rng, dtype, size, hidden):
     w, g, m = rng.standard_normal((3, size, hidden)).astype(dtype)
     v, rate, step = rng.random((size, hidden)).astype(dtype), rng.random(), rng.integers(1, 10_000)
     wanted = adam(w, g, m, v, rate, step)
-    rows = rng.permutation(size)[: rng.integers(0, size + 1)].astype(np.uint16)
+    rows = rng.permutation(size)[: rng.integers(0, size + 1)].astype(draw_row_type(rng))
     ours, squares = [array.copy() for array in (w, m, v)], np.full(hidden, np.nan, dtype)
     optimizer.adam_rows(AdamArrays(*ours), g[rows], rows, adam_scales(rate, int(step)), squares)
     wanted_squares = (g[rows].astype(float) ** 2).sum(axis=0)
@@ -142,7 +143,8 @@ def add_rows_of_inputs(rng, dtype, size, hidden):
     ppo.sum_rows(W1.astype(dtype), indices, offsets[:-1], offsets[1:], totals)
     yield totals, (x @ W1).astype(dtype)
     chosen = np.sort(rng.permutation(size)[: rng.integers(1, size + 1)])
-    inputs, positions = (np.full(length, 999, np.uint16) for length in (x.shape[1], len(indices)))
+    inputs = np.full(x.shape[1], 999, indices.dtype)
+    positions = np.full(len(indices), 999, np.uint16)
     slots, starts = (np.full(x.shape[1] + more, -1, np.int32) for more in (0, 1))
     count = ppo.list_steps(indices, offsets, chosen, slots, inputs, starts, positions)
     assert inputs[:count].tolist() == np.flatnonzero(x[chosen].any(axis=0)).tolist()
@@ -184,7 +186,7 @@ def output_layer(params):
 
 def add_up_squares(rng, dtype, size, hidden):
     g = (2.0**60 * rng.standard_normal((size, hidden))).astype(dtype)
-    rows = rng.permutation(size)[: rng.integers(0, size + 1)].astype(np.uint16)
+    rows = rng.permutation(size)[: rng.integers(0, size + 1)].astype(draw_row_type(rng))
     wanted = math.fsum(float(value) ** 2 for value in g[rows].ravel())
     assert optimizer.sum_of_squares(g, rows) == pytest.approx(wanted, rel=1e-12)
     return []

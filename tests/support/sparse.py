@@ -47,6 +47,11 @@ def count_outputs(parts):
     return int(max(parts.max(initial=0), len(parts))) + 1
 
 
+def draw_row_type(rng):
+    """Lists of rows have one of two types, see `row_type`."""
+    return np.uint32 if rng.random() < 0.3 else np.uint16
+
+
 def draw_steps(rng, steps, num_inputs=NUM_INPUTS):
     """Lists of active inputs as a trajectory has them, and the same as a matrix."""
     lists = [rng.permutation(num_inputs)[: rng.integers(0, 12)] for _ in range(steps)]
@@ -54,7 +59,7 @@ def draw_steps(rng, steps, num_inputs=NUM_INPUTS):
     x = np.zeros((steps, num_inputs))
     for t, each in enumerate(lists):
         x[t, each] = 1
-    return np.concatenate(lists).astype(np.uint16), offsets, x
+    return np.concatenate(lists).astype(draw_row_type(rng)), offsets, x
 
 
 def draw_minibatch(rng, size, parts=NO_PARTS, y=None):
