@@ -116,13 +116,6 @@ def warn(message: str) -> None:
         print(f"warning: {on_one_line(message)}", file=sys.stderr, flush=True)
 
 
-def note(line: str) -> None:
-    """Print a line about slow work if stderr is a terminal; ignore errors while printing."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # there may be no stderr
-        if sys.stderr.isatty():
-            print(line, file=sys.stderr, flush=True)
-
-
 def did_you_mean(word: object, known: Iterable[str], otherwise: str) -> str:
     """Return advice for a word that may be misspelled.
 

@@ -13,6 +13,8 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from pixelpong.notices import listen
+
 NICENESS = 10
 
 
@@ -22,11 +24,26 @@ class Processes(ProcessPoolExecutor):
     Each has one thread for arithmetic and a lower priority than a process that trains.
     """
 
-    def __init__(self, workers: int) -> None:
-        """Make a pool whose processes start when they are needed."""
+    def __init__(self, workers: int, *, hears: bool = False) -> None:
+        """Make a pool whose processes start when they are needed.
+
+        If it `hears`, the processes send the lines of `pixelpong.notices`. Then read `notice` often
+        enough: they wait if some hundreds of lines are unread.
+        """
         context = multiprocessing.get_context("spawn")
         child_end, self._parent_end = context.Pipe(duplex=False)
-        super().__init__(workers, context, _child_main, (child_end,))
+        self._heard: Connection | None = None
+        speaker: Connection | None = None
+        if hears:
+            self._heard, speaker = context.Pipe(duplex=False)
+        self._notice = ""
+        super().__init__(workers, context, _child_main, (child_end, speaker))
+
+    def read_notice(self) -> str:
+        """Return the newest line about slow work in a process, or ``""`` if all of it has ended."""
+        while self._heard and not self._heard.closed and self._heard.poll():
+            self._notice = self._heard.recv()
+        return self._notice
 
     def submit(self, *call: Any, **named: Any) -> Future[Any]:
         """Call a function in one of the processes; a new one starts if all are busy."""
@@ -42,11 +59,13 @@ class Processes(ProcessPoolExecutor):
     def kill(self) -> None:
         """Kill the processes; their pending calls fail with `BrokenProcessPool`."""
         self._parent_end.close()
+        if self._heard:
+            self._heard.close()
         self.shutdown(cancel_futures=True)
 
 
-def _child_main(parent: Connection) -> None:
-    """End this process of the pool when the parent closes the connection or dies."""
+def _child_main(parent: Connection, speaker: Connection | None) -> None:
+    """Prepare a process of the pool, which ends when the parent closes the connection or dies."""
 
     def end_with_parent() -> None:
         with contextlib.suppress(EOFError, OSError):
@@ -54,6 +73,8 @@ def _child_main(parent: Connection) -> None:
         os._exit(1)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
+    if speaker:
+        listen(speaker.send)
     threadpool_limits(1)
     if hasattr(os, "nice"):
         os.nice(NICENESS)

@@ -293,7 +293,9 @@ def test_a_foreign_page_can_neither_ask_nor_play_but_its_own_can(ask):
 
 @promise("the page")
 def test_each_path_has_its_answer_for_looking_and_none_for_anything_else(ask):
-    found = "/", "/static/style.css", "/static/app.js", "/api/runs", "/api/runs/fast"
+    found = (
+        "/", "/static/style.css", "/static/app.js", "/api/notice", "/api/runs", "/api/runs/fast",
+    )  # fmt: skip
     missing = (
         "/nothing", "/game", "/api/runs/x", "/api/runs/fast/reels/999", "/api/several/gone",
         f"/api/runs/fast/reels/0/{2**53}/0", f"/api/runs/fast/reels/0/0/{2**53}",

@@ -17,7 +17,7 @@ from pixelpong.atari.machine.starting import SHIFT, TIMERS, count_draws, filled_
 from pixelpong.atari.steps.episode import Console
 from pixelpong.atari.steps.opening import MOST_AT_ONCE, Starts
 from pixelpong.atari.steps.records import NOW, RULES, aligned_zeros
-from pixelpong.errors import note
+from pixelpong.notices import note
 
 FIRE = 1  # in ALE's numbers
 # The number of different starts, by what a start depends on.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import weakref
@@ -23,6 +24,7 @@ from pixelpong.atari.machine.native import NativeCode, Source
 from pixelpong.atari.machine.record import FRAME_DONE, NOT_CHOSEN, NOT_IMPLEMENTED, TOO_OLD
 from pixelpong.atari.machine.roms import read_rom
 from pixelpong.errors import EmulatorError
+from pixelpong.notices import slow_work
 
 _REASONS = {
     NOT_IMPLEMENTED: "the game used an instruction that is not covered",
@@ -73,10 +75,11 @@ class Game:
         self._tell, self.was_kept = tell, True
         self.keep_notes: Callable[[], Any] = lambda: None
         try:
-            if cartridge.hints:
-                self._code = self._compile(is_plain)
-            else:
-                self._code = self._link() if is_translated else self._load_plain()
+            with contextlib.ExitStack() as self._work:
+                if cartridge.hints:
+                    self._code = self._compile(is_plain)
+                else:
+                    self._code = self._link() if is_translated else self._load_plain()
         except (RuntimeError, OSError) as error:
             advice = "use a machine that numba supports"
             raise EmulatorError(f"LLVM cannot compile the game: {error}; {advice}") from error
@@ -133,7 +136,8 @@ class Game:
     def _warn(self) -> None:
         """Tell the user, once, that compiling takes a while."""
         if self.was_kept:
-            self._tell(f"Compiling {self.cartridge.name} for this processor, once …")
+            line = f"Compiling {self.cartridge.name} for this processor, once …"
+            self._work.enter_context(slow_work(line, self._tell))
         self.was_kept = False
 
     def _key(self, form: str) -> bytes:

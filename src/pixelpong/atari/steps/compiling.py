@@ -33,7 +33,8 @@ from pixelpong.atari.machine.cache import (
     make_folder,
     seal_files,
 )
-from pixelpong.errors import ConfigError, note
+from pixelpong.errors import ConfigError
+from pixelpong.notices import begin, end, note
 
 _PACKAGE = Path(__file__).parents[2]
 
@@ -167,21 +168,26 @@ def _list_files(folder: Path) -> list[Path]:
 _kernels: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
+LINE = "Compiling the kernels for this processor, once …"
+
+
 class _Announcement(event.Listener):
-    """Says on a terminal that kernels are being compiled, once per process."""
+    """Notes that kernels are being compiled; on a terminal only once per process."""
 
     def on_start(self, started: event.Event) -> None:
         """Numba starts to compile a function, which may belong to another program."""
         if started.data["dispatcher"] in _kernels:
-            _announce()
+            begin(LINE, _announce)
 
     def on_end(self, ended: event.Event) -> None:
-        """Say nothing; numba requires this method."""
+        """Numba has compiled the function, or failed to."""
+        if ended.data["dispatcher"] in _kernels:
+            end(LINE)
 
 
 @functools.cache
-def _announce() -> None:
-    note("Compiling the kernels for this processor, once …")
+def _announce(line: str) -> None:
+    note(line)
 
 
 event.register("numba:compile", _Announcement())

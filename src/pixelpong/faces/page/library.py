@@ -26,6 +26,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pixelpong import notices
 from pixelpong.agent.choice import PACKAGE, Agents, find_agents
 from pixelpong.agent.file import SHIPPED, About, Agent, read_about, read_game
 from pixelpong.config import in_use
@@ -110,6 +111,10 @@ class Library:
         async with self._finding:
             key = await in_thread(lambda: self.find_reel(run_id, which, seed, episode))
         return await self._reels.get(key, viewer)
+
+    def find_notice(self) -> dict[str, str]:
+        """Return the line about slow work that games of this server wait for, or an empty one."""
+        return {"notice": notices.current() or self._reels.read_notice()}
 
     def find_reel(self, run_id: str, which: str, seed: int = 0, episode: int = 0) -> ReelKey:
         """Make the key of a saved agent's game."""

@@ -48,7 +48,7 @@ class Reels:
 
     def __init__(self) -> None:
         """Start with an empty cache and without a process."""
-        self._pool, self._is_closed = Processes(1), False
+        self._pool, self._is_closed = Processes(1, hears=True), False
         self._kept: dict[ReelKey, bytes] = {}  # the newest last
         self._waiting: dict[str, _Request] = {}  # by viewer, the oldest first
         self._player: asyncio.Task[None] | None = None
@@ -101,11 +101,17 @@ class Reels:
             return self._kept[key]
         call = (play_and_explain, key.path, key.which, key.seed, key.episode)
         try:
-            return self._keep(key, await asyncio.wrap_future(self._pool.submit(*call)))
+            reel = await asyncio.wrap_future(self._pool.submit(*call))
+            self.read_notice()  # so that lines that no page asks for do not pile up
+            return self._keep(key, reel)
         except BrokenProcessPool:  # killed during the game or before it
             if not self._is_closed:
-                self._pool = Processes(1)
+                self._pool = Processes(1, hears=True)
             raise RunError("The process that plays games crashed. Try again.") from None
+
+    def read_notice(self) -> str:
+        """Return the line about slow work in the process that makes reels, or ``""``."""
+        return self._pool.read_notice()
 
     def _keep(self, key: ReelKey, reel: bytes) -> bytes:
         self._kept.pop(key, None)

@@ -291,11 +291,15 @@ def make_app(library: Library) -> Starlette:
         reel = await _while_connected(request, library.reel(**request.path_params, viewer=viewer))
         return Response(reel, media_type="application/json")
 
+    async def answer_notice(_: Request) -> Response:
+        return _answer(library.find_notice())
+
     seats = Seats(library.load_agent)
     app = Starlette(
         routes=[
             Route("/", lambda _: FileResponse(STATIC / "index.html")),
             Mount("/static", StaticFiles(directory=STATIC)),
+            Route("/api/notice", answer_notice),
             Route("/api/runs", as_json(library.list_runs)),
             Route("/api/runs/{run_id:path}/reels/{which}", answer_reel),
             Route(

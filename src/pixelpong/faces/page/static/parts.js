@@ -63,6 +63,19 @@ export async function ask(path, signal) {
 }
 
 /**
+ * Until an answer comes, show what the server has to compile for it, as its terminal says; `show`
+ * gets the line, or "" if nothing is being compiled.
+ */
+export async function showNotices(signal, show) {
+  for (;;) {
+    await new Promise((resolve) => { setTimeout(resolve, LIVE_MS); });
+    if (signal.aborted) return;
+    const { notice = "" } = await ask("api/notice", signal);
+    if (!signal.aborted) show(notice);
+  }
+}
+
+/**
  * Ask for a path again and again while the page is visible, and show what is new.
  *
  * `show` gets the newest answer, or the last good one with the `trouble` of asking again; `isGone`

@@ -1,7 +1,7 @@
 // Playing against an agent: pictures from a WebSocket, moves to it.
 //
 // The server emulates the game; this only draws it. faces/page/game.py describes the messages.
-import { ask, build, buildProblem } from "./parts.js";
+import { ask, build, buildProblem, showNotices } from "./parts.js";
 import { applyDifference, drawScreen } from "./pictures.js";
 import { buildChooser, findAgent, findStronger } from "./viewer.js";
 
@@ -54,22 +54,26 @@ class GameView {
 
   /** Begin a game, instead of the one before. */
   connect() {
+    this.waiting?.abort();
     this.socket?.close();
     const address = new URL("game", location);
     address.protocol = address.protocol.replace("http", "ws");
     address.search = new URLSearchParams({ run: this.run.id, agent: this.agent });
     const socket = new WebSocket(address);
     const screen = new Uint8Array(210 * 160), note = this.find(".problem");
-    Object.assign(this, { socket, direction: "stay", held: [], state: null });
+    const waiting = new AbortController(); // until the game comes
+    Object.assign(this, { socket, waiting, direction: "stay", held: [], state: null });
     note.textContent = "";
     const name = this.run.id === "package" ? this.agent : this.run.name;
     this.find("h1").textContent = `Play against ${name}`;
     document.title = `Play against ${name} · pixelpong`;
     this.find(".watch").href = `#watch/${this.run.id}/${this.agent}`;
     this.say("", "Connecting…");
+    showNotices(waiting.signal, (line) => this.say("", "Connecting…", line));
     socket.binaryType = "arraybuffer";
     socket.onopen = () => this.send("speed", this.find(".speed").value);
     socket.onmessage = ({ data }) => {
+      waiting.abort();
       if (socket !== this.socket) return;
       const { palette, problem, ...state } = typeof data === "string" ? JSON.parse(data) : {};
       if (palette) this.palette = palette;
@@ -81,6 +85,7 @@ class GameView {
       }
     };
     socket.onclose = () => {
+      waiting.abort();
       if (socket !== this.socket) return;
       const reason = note.textContent, title = reason ? "No game" : "The connection was lost";
       this.say("", title, reason || "Is pixelpong still running?", "Try again");

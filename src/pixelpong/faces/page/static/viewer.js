@@ -1,12 +1,14 @@
 // A game of an agent with what the network sees, decides and expects; and the choice of the agent.
 import {
   ask, build, findEnds, formatCount, formatNumber, formatReturn, formatSigned, isPong, rewrite,
+  showNotices,
 } from "./parts.js";
 import { drawLine } from "./charts.js";
 import { drawRows, drawScreen, drawSight, unpackPictures } from "./pictures.js";
 
 const FOLLOW_MS = 15_000, RETRY_MS = 3000; // until a newer agent is shown, or one that failed
 const VIEWER = Math.random().toString(36).slice(2); // its newest request replaces its older ones
+const PLAYING = "The agent is playing a game, which takes a few seconds…";
 const SYMBOLS = { up: "▲", down: "▼", stay: "●" };
 const settings = { speed: 1, sight: "field" }; // kept from one game to the next
 
@@ -69,9 +71,12 @@ export class Games {
     const again = () => { this.timer = null; this.update(this.run); };
     const request = new AbortController(), { signal } = request, { id } = this.run;
     Object.assign(this, { request, shown: which, timer: setTimeout(again, FOLLOW_MS) });
-    this.say("The agent is playing a game, which takes a few seconds…", true);
+    const waiting = new AbortController();
+    this.say(PLAYING, true);
+    showNotices(waiting.signal, (line) => this.say(line || PLAYING, true));
     const address = [`api/runs/${id}/reels/${which}`, this.game].filter(Boolean).join("/");
     const reel = await ask(`${address}?viewer=${VIEWER}`, signal);
+    waiting.abort();
     const fail = (error) => { this.say("This game cannot be shown."); throw error; };
     const pictures = reel.problem ? null : await unpackPictures(reel).catch(fail);
     if (signal.aborted) return;
