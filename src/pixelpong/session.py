@@ -233,7 +233,7 @@ class Session:
         update = self.learner.progress.update
         if not is_due(update, self.config.save_agent_every):
             return
-        sees_much = self.config.opponent != BUILTIN or not self.config.is_pong
+        sees_much = self.config.opponent != BUILTIN or self.learner.scene.sees_much
         try:
             content = encode_small(self._agent(), self.learner.get_state()[0], sees_much)
             self._run.agents.write(update, content)

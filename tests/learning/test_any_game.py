@@ -14,7 +14,9 @@ from pixelpong.learn.ppo import RATE_BOUNDS, steer
 from pixelpong.learners import make_learner
 from pixelpong.play.player import Player
 from pixelpong.play.scenes import find_scene, list_parts, scene_of
+from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng
+from pixelpong.session import opened
 
 ORIGINS = "file", "here"
 
@@ -85,6 +87,31 @@ def test_a_quarter_of_the_games_explores_less_and_less_and_is_not_counted():
         sizes.append(np.abs(preferences).sum())
     assert sizes[0] == pytest.approx(2 * sizes[1])
     assert sizes[2] == 0
+
+
+def test_only_a_scene_says_which_games_explore_have_points_and_are_seen_in_many_inputs(
+    tmp_path, monkeypatch
+):
+    for preset, facts in {"atari": (True, False), "fast": (False, True)}.items():
+        explores, has_points = facts
+        scene = make_learner(toy_config(preset)).scene
+        streams = np.zeros(3, scene.stream)
+        preferences = scene.preferences_of(streams)
+        assert preferences.shape == (3, len(scene.actions) if explores else 0)
+        preferences[:] = 1.0
+        assert [scene.end(each, "builtin").explores for each in streams] == [explores] * 3
+        steps = np.zeros((2, 3), [("reward", "f4"), ("action", "i1")])
+        steps["reward"][1], steps["action"][0] = [0, 1, -1], 1
+        assert scene.list_points(steps) == ([1, -1] if has_points else [])
+        assert scene.count_ups(steps) == (3 if has_points else None)
+    asked = []
+    monkeypatch.setattr(
+        "pixelpong.session.encode_small", lambda *given: asked.append(given[2]) or b""
+    )
+    for preset in ("atari", "fast"):
+        config = toy_config(preset, save_agent_every=1)
+        with opened(RunDirectory.create(tmp_path / preset, config), 0.0):
+            assert asked.pop() is (preset == "atari"), "saved as it begins"
 
 
 def test_the_rate_is_steered_to_the_target_and_stays_between_its_bounds():

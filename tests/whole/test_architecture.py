@@ -196,6 +196,16 @@ def test_atari_knows_nothing_of_what_stands_on_it():
         assert not words, f"{name} names a game; only the table of games does"
 
 
+def test_what_trains_asks_the_scene_and_never_which_game_it_is():
+    """So that a game that our agent sees in its own way is a `Scene`, and nothing else changes."""
+    rooms = "learners/", "engines/", "learn/", "session.py", "loop.py", "play/player.py"
+    own = {name: path for name, path in PATHS.items() if name.startswith(rooms)}
+    assert len(own) > 15
+    for name, path in own.items():
+        words = re.findall(r"\b(?:is_pong|PONG|PongScene)\b", path.read_text("utf-8"))
+        assert not words, f"{name} decides by the game"
+
+
 def test_what_the_machine_needs_lies_in_it():
     own = {name for name in PATHS if name.startswith("atari/machine/")}
     known = set.union(*(imports_of(PATHS[name]) for name in own))

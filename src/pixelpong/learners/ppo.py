@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pixelpong.config import Config
 from pixelpong.errors import CheckpointError
-from pixelpong.items import ACTIONS, BUILTIN, HALF, SELF, UP, Indices, Item, Played, Result
+from pixelpong.items import BUILTIN, HALF, SELF, Indices, Item, Played, Result
 from pixelpong.learn.optimizer import adam_scales
 from pixelpong.learn.ppo import LossWeights, Minibatch, generalized_advantages, steer
 from pixelpong.learners import Learner
@@ -64,12 +64,9 @@ class PPOLearner(Learner):
         steps = joined(sides, length)[:, :-1]
         points: list[tuple[str, int]] = []
         for opponent, result in zip(self._opponents(), played, strict=False):
-            if self.config.is_pong:
-                rewards = joined(result.sides[:1], length)[:, :-1]["reward"]
-                points += [(opponent, int(reward)) for reward in rewards[rewards != 0]]
-        entropy, ups = float(steps["entropy"].ravel().sum()), None
-        if self.config.is_pong:
-            ups = int((steps["action"] == ACTIONS.index(UP)).sum())
+            rewards = self._scene.list_points(joined(result.sides[:1], length)[:, :-1])
+            points += [(opponent, reward) for reward in rewards]
+        entropy, ups = float(steps["entropy"].ravel().sum()), self._scene.count_ups(steps)
         return self.progress.count(played, points, steps.size, entropy, ups)
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -96,15 +93,13 @@ class PPOLearner(Learner):
         They fade with the learning rate's fall. Of the games, those with the first numbers explore.
         """
         config, left = self.config, self.share_left()
-        if config.is_pong:
-            return
-        num_games, num_actions = len(self._streams), len(self._scene.actions)
+        preferences = self._scene.preferences_of(self._streams)
+        num_games, num_actions = preferences.shape
         count = int(config.explore_share * num_games)
         scale = config.explore_scale * left
         drawn = make_rng(config.seed, "explore", update).standard_normal((count, num_actions))
-        preferences = self._streams["preferences"]
         preferences[:] = 0.0
-        preferences[:count, :num_actions] = scale * drawn
+        preferences[:count] = scale * drawn
 
     def _finish_update(self, steps: int) -> None:
         """Start a new attempt if this one is behind.
@@ -132,12 +127,10 @@ class PPOLearner(Learner):
         learn from, while the noise of a step stays the same. Against opponents that also learn,
         that share means nothing, so the fraction falls with the steps (``anneal_steps``). GAE
         lambda moves from its start to its end at the same rate, because a well-trained value
-        function can be trusted sooner.
+        function can be trusted sooner. In a game without points, it stays 1.
         """
         if steps := self.config.anneal_steps:
             return max(1 - self.progress.steps / steps, 0.0)
-        if not self.config.is_pong:
-            return 1.0
         won, start = self.progress.points_won_1000, self.config.anneal_from
         if won is None or won <= start:
             return 1.0
@@ -172,11 +165,8 @@ class PPOLearner(Learner):
         return means | {"learning_rate": learning_rate}, rows
 
     def _preferences(self) -> NDArray[np.float64]:
-        """Return the preferences of each item's games in order, [num_envs, A]; [·, 0] in Pong."""
-        if self.config.is_pong:
-            return np.zeros((1, 0))
-        num_actions = len(self._scene.actions)
-        preferences = self._streams["preferences"][:, :num_actions]
+        """Return the preferences of each item's games in order, [num_envs, A]."""
+        preferences = self._scene.preferences_of(self._streams)
         return np.concatenate([preferences[index::MAX_ITEMS] for index in range(MAX_ITEMS)])
 
     def _keep_streams(self, played: list[Result]) -> None:

@@ -23,7 +23,7 @@ from pixelpong.atari.steps.episode import Console
 from pixelpong.atari.steps.opening import MOST_AT_ONCE
 from pixelpong.atari.steps.records import CHANCE, aligned_zeros
 from pixelpong.config.protocols import PONG, Protocol
-from pixelpong.items import ACTIONS, NUM_PIXELS, Episode
+from pixelpong.items import ACTIONS, NUM_PIXELS, UP, Episode
 from pixelpong.kernels.any_game import Openings, ViewedScratch, play_viewed
 from pixelpong.kernels.blobs import make_view_scratch, make_view_sight
 from pixelpong.kernels.deciding import Layers
@@ -67,6 +67,7 @@ class Scene:
     max_inputs: ClassVar[int]  # the most inputs that can be 1 at a step
     typical_inputs: ClassVar[int]  # a round number of those that are
     play: ClassVar[Callable[..., int]]  # the kernel that plays with the gated network
+    sees_much: ClassVar[bool]  # whether a small file needs many rows, see `agent.file.encode_small`
     num_openings: ClassVar[int]  # random numbers per step that decide how an episode opens
 
     @property
@@ -111,11 +112,27 @@ class Scene:
         """Return the episode that has just ended."""
         raise NotImplementedError
 
+    def preferences_of(self, streams: NDArray[np.void]) -> NDArray[np.float64]:
+        """Return a view of the streams' preferences for actions, [N, A]; [N, 0] if none explores.
+
+        See `pixelpong.learn.ppo`.
+        """
+        return np.zeros((len(streams), 0))
+
+    def list_points(self, steps: NDArray[np.void]) -> list[int]:
+        """List the rewards of the points that ended in these steps; empty if a game has none."""
+        return []
+
+    def count_ups(self, steps: NDArray[np.void]) -> int | None:
+        """Count the steps with the action UP; None if that says nothing about the game."""
+        return None
+
 
 class PongScene(Scene):
     """Pong, with its own features."""
 
     stream, max_inputs, typical_inputs, num_openings = STREAM, MAX_INPUTS, 100, 0
+    sees_much = False
     play = staticmethod(play_gated)
 
     def make_console(self, protocol: Protocol, num_sides: int, *, is_endless: bool) -> Console:
@@ -162,11 +179,21 @@ class PongScene(Scene):
             opponent=opponent,
         )
 
+    def list_points(self, steps: NDArray[np.void]) -> list[int]:
+        """List the rewards of the points that ended in these steps."""
+        rewards = steps["reward"]
+        return [int(reward) for reward in rewards[rewards != 0]]
+
+    def count_ups(self, steps: NDArray[np.void]) -> int:
+        """Count the steps with the action UP."""
+        return int((steps["action"] == ACTIONS.index(UP)).sum())
+
 
 class ViewScene(Scene):
     """Any game, as the player's figure sees it."""
 
     stream, max_inputs, typical_inputs, num_openings = VIEW_STREAM, MAX_VIEW_INPUTS, 200, 1
+    sees_much = True
     play = staticmethod(play_viewed)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -232,6 +259,11 @@ class ViewScene(Scene):
             opponent=opponent,
             explores=bool(stream["preferences"].any()),
         )
+
+    def preferences_of(self, streams: NDArray[np.void]) -> NDArray[np.float64]:
+        """Return a view of the streams' preferences for actions, [N, A]."""
+        preferences: NDArray[np.float64] = streams["preferences"][:, : len(self.actions)]
+        return preferences
 
 
 _PREFIX = "sight."  # of the names of a sight's arrays in a file
