@@ -7,6 +7,8 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 import pytest
+from environments import KINDS, with_every_observation
+from test_whole_faces import SENT
 
 import pixelpong
 from pixelpong.atari.envs.plug import Plug, find_observations
@@ -22,6 +24,17 @@ from pixelpong.errors import ConfigError, EmulatorError
 def test_the_types_for_editors_name_what_there_is():
     assert {*get_args(plugs.Observation)} == {*find_observations(plugs.PLUGS, "pong")}
     assert {*get_args(plugs.Actions)} == {*plugs.PLUGS["pong"].action_sets}
+
+
+def test_a_new_observation_is_tested_for_states_and_interrupts_without_being_listed(monkeypatch):
+    known = {*find_observations(plugs.PLUGS, "pong")}
+    for kinds in (KINDS, SENT):
+        assert {observation for _, observation, _ in kinds.values()} == known
+    own = plugs.PLUGS["pong"]
+    more = dataclasses.replace(own, observations={**own.observations, "columns": None})
+    monkeypatch.setitem(plugs.PLUGS, "pong", more)
+    added = {name: it for name, it in with_every_observation(KINDS).items() if name not in KINDS}
+    assert added == {"pong, columns": (2, "columns", {"game": "pong"})}
 
 
 @pytest.mark.slow

@@ -15,7 +15,9 @@ from pettingzoo.test import parallel_api_test
 
 import pixelpong
 from pixelpong.agent.file import load_shipped
+from pixelpong.atari.envs.plug import find_observations
 from pixelpong.config.protocols import find_protocol
+from pixelpong.envs.plugs import PLUGS
 from pixelpong.errors import ConfigError
 from pixelpong.items import Item
 from pixelpong.play.player import Player
@@ -67,7 +69,7 @@ def test_fifty_whole_games_are_atari_vector_envs(mode):
 SHORT = {"noop_max": 0, "use_fire_reset": False, "max_num_frames_per_episode": 120}
 
 
-@pytest.mark.parametrize("observation", ["pixels", "field", "frame"])
+@pytest.mark.parametrize("observation", find_observations(PLUGS, "pong"))
 def test_each_game_is_make_envs_whatever_the_threads(observation):
     options = SHORT | {"repeat_action_probability": 0.25, "autoreset_mode": "SameStep"}
     options["coins"] = "pixelpong"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import fake_sb3
 import numpy as np
 import pytest
-from environments import SHORT
+from environments import SHORT, with_every_observation
 from interrupts import Interrupts
 from promises import promise
 
@@ -24,7 +24,7 @@ pytestmark = promise("whole environments")
 
 PLAIN = SHORT | {"num_threads": 1}
 # make_vec: number of games, observation, options.
-SENT = {
+SENT = with_every_observation({
     "whole": (3, "field", {}),
     "threads": (3, "field", {"num_threads": 2}),
     "one array": (2, "frame", {"copy": False}),
@@ -36,7 +36,7 @@ SENT = {
     "batches": (4, "field", {"batch_size": 2}),
     "batches in the same step": (5, "field", {"batch_size": 2, "autoreset_mode": "SameStep",
                                               "num_threads": 2}),
-}  # fmt: skip
+})  # fmt: skip
 VEC_CALLS = ("step", "send", "recv", "reset", "mask", "restore_state", "render", "clone_state")
 REFUSED_IN_BATCHES = ("mask", "restore_state", "clone_state")  # see test_batches
 SINGLE_CALLS = (

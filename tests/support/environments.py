@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import pixelpong
+from pixelpong.atari.envs.plug import find_observations
+from pixelpong.envs.plugs import PLUGS
+
+Kinds = dict[str, tuple[int, str, dict[str, Any]]]
+"""Environments by name: the number of games, the observation, the options of `make_vec`."""
+
+
+def with_every_observation(kinds: Kinds) -> Kinds:
+    """These kinds, and one more for each observation of a game with a plug that is not in them."""
+    known = {observation for _, observation, _ in kinds.values()}
+    return kinds | {
+        f"{game}, {name}": (2, name, {"game": game})
+        for game in PLUGS
+        for name in find_observations(PLUGS, game)
+        if name not in known
+    }
+
 
 SHORT = {"repeat_action_probability": 0.25, "max_num_frames_per_episode": 40, "noop_max": 6}
-KINDS = {
+KINDS = with_every_observation({
     "field, two threads": (3, "field", {"num_threads": 2}),
     "atari, one thread": (1, "atari", {"num_threads": 1, "img_height": 20, "img_width": 20}),
     "in the same step": (3, "pixels", {"num_threads": 3, "autoreset_mode": "SameStep"}),
     "an opponent": (2, "field", {"num_threads": 2, "opponent": "club"}),
     "one array of observations": (2, "frame", {"num_threads": 2, "copy": False}),
-}
+})  # fmt: skip
 
 
 def make(kind):
