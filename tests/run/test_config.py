@@ -7,6 +7,10 @@ import functools
 import json
 import math
 import os
+import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -14,6 +18,7 @@ import numpy as np
 import pytest
 from option_types import MODULE, written_types
 
+import pixelpong
 from pixelpong.config import BUDGET, OPTIONS, Config, differences
 from pixelpong.config.presets import combine, load_preset, preset_names, read_toml
 from pixelpong.errors import ConfigError
@@ -113,6 +118,30 @@ def test_a_new_count_replaces_all_counts_and_a_new_target_the_target_alone(given
     new = old.with_budget(given)
     assert tuple(getattr(new, name) for name in BUDGET) == budget
     assert new.seed == 5
+
+
+def test_a_preset_is_a_file_a_name_and_a_word_about_it(tmp_path):
+    """As the recipe in CONTRIBUTING.md says, followed in a copy: one file and one name."""
+    package = Path(pixelpong.__file__).parent
+    files = {path.stem for path in (package / "config/presets").glob("*.toml")}
+    assert files == {*preset_names()}
+    for page in ("docs/start.md", "docs/zh/start.md"):
+        text = package.parents[1].joinpath(page).read_text("utf-8")
+        assert {name for name in preset_names() if f"`{name}`" not in text} == set(), page
+    copy = tmp_path / "pixelpong"
+    shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "config/presets/mine.toml").write_text("num_envs = 4\n")
+    config = copy / "config/__init__.py"
+    names = re.search(r"preset: Literal\[(.*?)\]", config.read_text("utf-8"), re.S)[1]
+    config.write_text(config.read_text("utf-8").replace(names, f'{names.rstrip(", ")}, "mine"', 1))
+    script = (
+        "from pixelpong.config.presets import load_preset, preset_names\n"
+        "print(preset_names()[-1], load_preset('mine').num_envs, load_preset('fast').num_envs)\n"
+        "from pixelpong.faces.cli import main\nmain(['train', '--help'])\n"
+    )
+    told = subprocess.check_output([sys.executable, "-c", script], cwd=tmp_path, text=True)
+    assert told.splitlines()[0] == f"mine 4 {load_preset('fast').num_envs}"
+    assert re.search(r"\bmine\b", told.partition("\n")[2])
 
 
 LAYERS = [  # preset, file, command line
