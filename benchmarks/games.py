@@ -32,11 +32,11 @@ def compare(name: str, frames: int) -> dict[str, Any]:
     game = load_game(name)
     played = Lockstep(game)
     for number, style in enumerate(STYLES):
-        played.play(style, frames, make_rng(0, "bench", number))
+        played.run(style, frames, make_rng(0, "bench", number))
     poked = Lockstep(game)
-    poked.play("held", frames, make_rng(0, "bench", len(STYLES)), pokes=POKES)
-    print(name, played.found, poked.found, file=sys.stderr, flush=True)
-    return {**_brief(played.found), "poked": _brief(poked.found)}
+    poked.run("held", frames, make_rng(0, "bench", len(STYLES)), pokes=POKES)
+    print(name, played.result, poked.result, file=sys.stderr, flush=True)
+    return {**_brief(played.result), "poked": _brief(poked.result)}
 
 
 def _brief(found: Comparison) -> dict[str, Any]:

@@ -155,7 +155,7 @@ class Session:
     def evaluate(self, engine: Engine) -> Evaluation:
         """Evaluate the newest parameters and record the result."""
         episodes, is_greedy = self.config.evaluate_episodes, self.config.protocol.plays_greedy
-        played = self._play(engine, episodes, is_greedy=is_greedy)
+        played = self._run_episodes(engine, episodes, is_greedy=is_greedy)
         evaluation = describe_games(played, self.config.seed)
         return self._write_evaluation(evaluation, self.read_seconds())
 
@@ -176,7 +176,7 @@ class Session:
         """
         target, progress = self._target.value, self.learner.progress
         assert target is not None
-        play = functools.partial(self._play, engine, update=progress.update, is_greedy=True)
+        play = functools.partial(self._run_episodes, engine, update=progress.update, is_greedy=True)
         test = run_target_test(play, target, gives_up=not is_final)
         seconds, seed = self.read_seconds(), self.config.seed
         evaluation = describe_games(test.played, seed)
@@ -247,11 +247,11 @@ class Session:
     def report(self, engine: Engine) -> Evaluation:
         """Play the episodes at the end, with sampled actions, and record the result."""
         update, episodes = self.learner.progress.update, self.config.final_episodes
-        played = self._play(engine, episodes, update, is_greedy=False)
+        played = self._run_episodes(engine, episodes, update, is_greedy=False)
         evaluation = describe_games(played, self.config.seed)
         return self._write_evaluation(evaluation, self.read_seconds())
 
-    def _play(
+    def _run_episodes(
         self,
         engine: Engine,
         episodes: int,

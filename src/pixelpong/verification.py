@@ -35,9 +35,9 @@ def compare_with_ale(game: Game, seed: int, frames: int = NUM_FRAMES) -> Compari
     """
     lockstep = Lockstep(game, picture_every=1)
     for number, style in enumerate(STYLES):
-        if not lockstep.found.differences:
-            lockstep.play(style, frames, make_rng(seed, "play", number))
-    return lockstep.found
+        if not lockstep.result.differences:
+            lockstep.run(style, frames, make_rng(seed, "play", number))
+    return lockstep.result
 
 
 def compare_ways(

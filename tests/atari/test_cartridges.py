@@ -67,7 +67,7 @@ def test_there_is_a_game_for_each_scheme():
 def test_a_cartridge_of_each_scheme_is_ales_in_memory_and_pictures(name):
     lockstep = Lockstep(load_game(name))
     for seed, style in enumerate(STYLES):
-        found = lockstep.play(style, 1000, np.random.default_rng(seed))
+        found = lockstep.run(style, 1000, np.random.default_rng(seed))
     assert not found.difference
     assert not found.picture_difference
     assert found.frames == 3000
@@ -81,7 +81,7 @@ def test_every_cartridge_is_ales_for_long(name):
     """As `benchmarks/games.py` compares them, with other moves."""
     lockstep = Lockstep(load_game(name))
     for number, style in enumerate(STYLES):
-        found = lockstep.play(style, 20_000, np.random.default_rng([7, number]))
+        found = lockstep.run(style, 20_000, np.random.default_rng([7, number]))
     assert not found.difference
     assert not found.picture_difference
 
@@ -93,12 +93,12 @@ def test_a_start_after_a_game_is_ales(name):
     rng = np.random.default_rng(3)
     lockstep = Lockstep(load_game(name))
     for _ in range(3):
-        lockstep.play("held", int(rng.integers(200)), rng)
+        lockstep.run("held", int(rng.integers(200)), rng)
     for address in range(128):
         lockstep.poke(address, int(rng.integers(256)))
     lockstep.restart()
-    assert lockstep.found.starts >= 5
-    assert not lockstep.found.difference
+    assert lockstep.result.starts >= 5
+    assert not lockstep.result.difference
 
 
 @pytest.mark.slow
@@ -118,11 +118,11 @@ def test_a_wrong_machine_is_noticed():
     lockstep = Lockstep(game)
     lockstep.machine["ram"][0, 5] ^= 1
     lockstep.step(0, draws=False)
-    assert lockstep.found.difference
+    assert lockstep.result.difference
     lockstep = Lockstep(game)
     lockstep.machine["tia"][0, 8] ^= 0x10  # a colour
     lockstep.step(0, draws=True)
-    assert "pixels of frame 1" in lockstep.found.picture_difference
+    assert "pixels of frame 1" in lockstep.result.picture_difference
 
 
 # The facts.
@@ -185,7 +185,7 @@ def test_a_rom_that_cannot_be_used_is_one_line(tmp_path: Path, monkeypatch):
 def test_pong_as_it_is_compiled_for_the_agent_is_ales(style):
     """Its own `press` knows fewer actions than ALE, and both take the same ones here."""
     lockstep = Lockstep(open_cartridge(PONG))
-    lockstep.play(style, 3000, np.random.default_rng(3))
-    found = lockstep.found
+    lockstep.run(style, 3000, np.random.default_rng(3))
+    found = lockstep.result
     assert (found.difference, found.picture_difference) == ("", "")
     assert found.frames == 3000

@@ -181,7 +181,7 @@ def test_the_games_that_have_such_frames_show_what_ale_does(name):
     """Every picture."""
     lockstep = Lockstep(load_game(name), picture_every=1)
     for number, style in enumerate(STYLES):
-        found = lockstep.play(style, 700, np.random.default_rng([4, number]))
+        found = lockstep.run(style, 700, np.random.default_rng([4, number]))
     assert not found.difference
     assert not found.picture_difference
     assert found.pictures == found.frames + found.starts
@@ -198,5 +198,5 @@ def test_what_is_kept_is_all_that_a_picture_depends_on():
         other["shades"], other["turn"], other["is_over"] = range(256), PADDLE_TURN, 0
         lockstep.machine = other
         lockstep.step(0, draws=True)
-    assert not lockstep.found.difference
-    assert not lockstep.found.picture_difference
+    assert not lockstep.result.difference
+    assert not lockstep.result.picture_difference

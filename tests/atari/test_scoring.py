@@ -51,8 +51,8 @@ def few_and_all(names: list[str] = NAMES) -> list:
 def test_in_made_up_memories_the_score_is_ales(name):
     asked = Asked(load_game(name))
     asked.play_made_up(60, np.random.default_rng(1))
-    assert not asked.found.difference
-    assert asked.found.frames == 60
+    assert not asked.result.difference
+    assert asked.result.frames == 60
 
 
 @pytest.mark.slow
@@ -62,7 +62,7 @@ def test_the_first_frame_of_a_game_continues_from_the_values_at_its_start(name):
     for _ in range(40):
         asked.play_made_up(1, rng)
         asked.restart()
-    assert not asked.found.difference
+    assert not asked.result.difference
 
 
 @pytest.mark.soak
@@ -70,9 +70,9 @@ def test_the_first_frame_of_a_game_continues_from_the_values_at_its_start(name):
 def test_in_thousands_of_made_up_memories_the_score_is_ales(name):
     asked = Asked(load_game(name))
     asked.play_made_up(2000, np.random.default_rng(2))
-    assert not asked.found.difference
-    assert asked.found.rewards >= 20
-    assert asked.found.ends >= 1
+    assert not asked.result.difference
+    assert asked.result.rewards >= 20
+    assert asked.result.ends >= 1
 
 
 @pytest.mark.slow
@@ -81,7 +81,7 @@ def test_in_play_the_score_is_ales_over_several_games(name):
     """`Lockstep` compares rewards, lives and ends after each frame."""
     lockstep = Lockstep(load_game(name))
     for number, style in enumerate(STYLES):
-        found = lockstep.play(style, 1000, np.random.default_rng([3, number]))
+        found = lockstep.run(style, 1000, np.random.default_rng([3, number]))
     assert not found.difference
     assert found.frames == 3000
 
@@ -101,7 +101,7 @@ def test_a_snapshot_in_mid_game_continues_with_ales_score(name):
         lockstep.step(next(actions), draws=False)
         if lockstep.machine["is_over"][0]:
             lockstep.restart()
-    assert not lockstep.found.difference
+    assert not lockstep.result.difference
 
 
 @pytest.mark.slow
@@ -138,7 +138,7 @@ def test_a_wrong_score_is_noticed(name):
     for wrong in ({"over": "0"}, {"lives": f"1 + {rules['lives']}"}, {"reward": "0"}):
         asked = Asked(game.with_facts(scoring=Scoring(rules | wrong)))
         asked.play_made_up(1000, np.random.default_rng(6))
-        assert asked.found.difference
+        assert asked.result.difference
 
 
 # The facts, and the functions that are made of them.

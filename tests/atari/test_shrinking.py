@@ -111,8 +111,8 @@ def test_no_row_is_read_beyond_its_end():
     rows = list_shares(210, 84)
     for width in (*range(1, WIDTH, 13), 84, WIDTH):
         code = make_ir(list_shares(WIDTH, width), rows)
-        begins = dict(re.findall(r"%([pq].place\d+) = .* ptr %\w+\.row, i64 (\d+)", code))
-        counts = re.findall(r"load <(\d+) x i8>, ptr %([pq].place\d+)", code)
+        begins = dict(re.findall(r"%([pq].address\d+) = .* ptr %\w+\.row, i64 (\d+)", code))
+        counts = re.findall(r"load <(\d+) x i8>, ptr %([pq].address\d+)", code)
         assert len(begins) == len(counts) == 2 * -(-width // LANES), width
         assert max(int(begins[place]) + int(count) for count, place in counts) == WIDTH, width
 

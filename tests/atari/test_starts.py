@@ -84,7 +84,7 @@ def test_some_frames_of_a_start_are_counted_as_ale_counts_them(name):
     """`Lockstep` compares what it counts; here is what ALE says."""
     game, ale = load_game(name), load_ale(name)
     assert start(game)["frames"][0] == COUNTED[name] == ale.getEpisodeFrameNumber()
-    assert not Lockstep(game).found.difference
+    assert not Lockstep(game).result.difference
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ from web_client import make_trained, serving
 from pixelpong.agent.choice import Agents
 from pixelpong.agent.file import SHIPPED
 from pixelpong.agent.game import play_game
-from pixelpong.faces.page.game import Game
+from pixelpong.faces.page.game import BrowserGame
 from pixelpong.loop import train
 from pixelpong.pong.duel import Duel
 from pixelpong.run.directory import RunDirectory
@@ -326,7 +326,7 @@ def test_a_visit_with_keys_mouse_and_finger(site, open_page):
 def test_who_has_won_is_offered_the_next_stronger_agent(site, open_page, monkeypatch):
     points = [21, 16]
     over = {"phase": "over", "points": points, "speed": 1}
-    monkeypatch.setattr(Game, "describe", lambda _: over)
+    monkeypatch.setattr(BrowserGame, "describe", lambda _: over)
     page = open_page(f"{site.url}/#play/package/beginner")
     for one, other in itertools.pairwise(SHIPPED):
         wait_for(page, f"{TITLE} === 'You win!'")

@@ -16,7 +16,7 @@ from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Controller, play_game
 from pixelpong.config.protocols import find_protocol
 from pixelpong.faces.look.legend import ACTION_NAMES
-from pixelpong.faces.page.game import AGAINST_RULES, SERVE_FRAMES, Game, Message
+from pixelpong.faces.page.game import AGAINST_RULES, SERVE_FRAMES, BrowserGame, Message
 from pixelpong.items import DOWN, NUM_PIXELS, STAY, UP
 from pixelpong.pong.duel import Duel
 from pixelpong.pong.emulator import Emulator
@@ -73,7 +73,7 @@ def tape(monkeypatch) -> list[int]:
 
 
 def test_a_persons_moves_never_stick_and_mouse_and_keys_take_turns(tape):
-    game = Game(make_agent(), make_rng(3, "play"))
+    game = BrowserGame(make_agent(), make_rng(3, "play"))
     game.obey(Message(serve=True))
     asked = np.random.default_rng(0).choice([STAY, UP, DOWN], 400).tolist()
     for move in asked:
@@ -98,7 +98,7 @@ def test_a_persons_moves_never_stick_and_mouse_and_keys_take_turns(tape):
 def test_the_person_serves_by_key_and_one_who_forgets_to_is_not_charged_for_it():
     agent = make_agent()
     agent.params["W1"][:] = 0  # it goes up for ever
-    game = Game(agent, make_rng(3, "play"))
+    game = BrowserGame(agent, make_rng(3, "play"))
 
     def win_a_point():
         """Follow the ball, with a finger on the key, which does not serve the next ball."""
@@ -119,7 +119,7 @@ def test_the_person_serves_by_key_and_one_who_forgets_to_is_not_charged_for_it()
 
 
 def test_a_pause_changes_nothing_speed_is_frames_a_picture_and_the_end_is_at_21(tape):
-    game = Game(make_agent(), make_rng(3, "play"))
+    game = BrowserGame(make_agent(), make_rng(3, "play"))
     require_rest(game, "ready")
     game.obey(Message(serve=True))
     for speed, frames in (("0.5", 30), ("1", 60), ("2", 120)):

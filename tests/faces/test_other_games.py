@@ -20,7 +20,7 @@ from pixelpong.errors import ConfigError
 from pixelpong.faces.comparing import describe_sweep
 from pixelpong.faces.look import overlay, reel
 from pixelpong.faces.look.legend import colour_cells, name_actions
-from pixelpong.faces.page.game import Game
+from pixelpong.faces.page.game import BrowserGame
 from pixelpong.faces.page.health import assess
 from pixelpong.faces.page.library import Library
 from pixelpong.play.networks import PLAYER
@@ -256,5 +256,5 @@ def test_what_needs_two_sides_is_refused_in_a_sentence(breakout_run, agent, call
     with pytest.raises(ConfigError, match=REFUSED):
         pixelpong.make_env(opponent=str(breakout_run))
     with pytest.raises(ConfigError, match="This agent plays breakout"):
-        Game(agent, make_rng(0, "play"))
+        BrowserGame(agent, make_rng(0, "play"))
     assert protocol_of("breakout").plays_greedy is False

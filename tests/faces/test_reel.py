@@ -69,4 +69,4 @@ def test_the_page_says_the_whole_result_and_how_much_of_it_is_shown(
             words, (lost, won) = page.locator(".outcome").inner_text(), game["final_points"]
             assert f"({won} points won, {lost} lost) in 200 steps." in words
             assert words.endswith("Only its first 60 steps are shown.") == is_cut
-            assert page.locator(".place").inner_text() == "step 0 of 59"
+            assert page.locator(".step").inner_text() == "step 0 of 59"

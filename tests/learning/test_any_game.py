@@ -205,7 +205,7 @@ def test_a_sight_that_would_lead_compiled_code_astray_is_refused(name, value):
 
 
 @pytest.mark.parametrize(
-    "field", ["last_actions", "num_features", "num_small", "features", "place", "newest"]
+    "field", ["last_actions", "num_features", "num_small", "features", "position", "newest"]
 )
 def test_streams_that_would_lead_compiled_code_astray_are_refused(field):
     config = toy_config("atari")

@@ -34,7 +34,7 @@ from promises import promise
 
 from pixelpong.agent.file import MAX_WEIGHTS, Agent, load_shipped
 from pixelpong.errors import CheckpointError, NumericsError
-from pixelpong.faces.page.game import Game
+from pixelpong.faces.page.game import BrowserGame
 from pixelpong.run.arrays import TABLE_LIMIT, decode_arrays, encode_arrays
 from pixelpong.run.directory import RunDirectory
 from pixelpong.seeding import make_rng
@@ -58,7 +58,7 @@ def sealed(arrays: dict[str, np.ndarray], card: Any) -> bytes:
 def understand(content: bytes) -> Any:
     """What is read of a file, through to a game that the agent plays."""
     agent = Agent.decode(content, "a test")
-    game = Game(agent, make_rng(0, "play"))
+    game = BrowserGame(agent, make_rng(0, "play"))
     for _ in range(5):
         game.tick()
     known = {"update", "steps", "episodes", "estimated_return"}

@@ -131,11 +131,11 @@ def test_until_the_player_is_seen_it_is_in_the_middle_and_has_no_place():
     lonely, empty = paint((4, 52, 40, 1, 1)), paint()
     view = see(plain_sight(1, 9), lonely, None)
     tiles = {1 * NEAR * NEAR + 12 * NEAR + 12, START_FAR + (1 * 27 + 13) * 20 + 10}
-    assert (view.place, features_of(view)) == (None, [tiles])
+    assert (view.position, features_of(view)) == (None, [tiles])
     seen = see(plain_sight(1, 9), paint((2, 10, 20, 3, 3)), view)
-    assert (seen.place, {*find_place(42, 22)} <= features_of(seen)[0]) == ((42, 22), True)
+    assert (seen.position, {*find_place(42, 22)} <= features_of(seen)[0]) == ((42, 22), True)
     lost = see(plain_sight(1, 9), empty, seen)  # the last place stays; that it is there is not said
-    assert (lost.place, features_of(lost)) == ((42, 22), [set()])
+    assert (lost.position, features_of(lost)) == ((42, 22), [set()])
     assert (
         START_FAR + (1 * 27 + (52 - 11 + 108) // 8) * 20 + (40 - 21 + 80) // 8
         in features_of(see(plain_sight(1, 9), lonely, lost))[0]

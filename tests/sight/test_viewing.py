@@ -31,12 +31,12 @@ def test_both_forms_see_the_same_in_real_games(game):
     sight = find_sight(cartridge(game))
     assert sight.is_by_row == (game == "krull")
     pictures, are_first = play_at_random(game, 600)
-    twins, places = Twins(sight), []
+    twins, positions = Twins(sight), []
     for t in range(0, 600, 5):
         forgets = bool(are_first[max(t - 4, 0) : t + 1].any())
         twins.look(pictures[t], t % 18, forgets=forgets)
-        places.append(twins.view.place)
-    assert len({*places}) > 10
+        positions.append(twins.view.position)
+    assert len({*positions}) > 10
     assert len(twins.view.blobs) > 5
 
 
@@ -151,7 +151,7 @@ def test_the_player_may_be_the_last_blob(num_others):
     picture = cells.repeat(2, axis=0).repeat(2, axis=1) + paint((2, 100, 40, 2, 2))
     twins = Twins(plain_sight(1, 4))
     twins.look(picture)
-    assert (twins.view.place is not None) == (num_others < MAX_BLOBS)
+    assert (twins.view.position is not None) == (num_others < MAX_BLOBS)
 
 
 def test_an_episode_starts_as_if_nothing_had_been_seen():
@@ -164,7 +164,7 @@ def test_an_episode_starts_as_if_nothing_had_been_seen():
     empty = paint()
     for twins in (used, new):  # also where the player was is forgotten
         twins.look(empty, forgets=True)
-        assert not twins.streams["has_place"][0]
+        assert not twins.streams["has_position"][0]
 
 
 # --- records from files -----------------------------------------------------------------------
@@ -181,9 +181,9 @@ def test_the_record_has_no_padding_and_can_be_a_part_of_another_one():
 @pytest.mark.parametrize(
     ("name", "index", "good", "bad"),
     [
-        ("place", 0, (0, 159), (-1, 160)),
-        ("place", 1, (0, 209), (-1, 210)),
-        ("has_place", None, (0, 1), (-1, 2)),
+        ("position", 0, (0, 159), (-1, 160)),
+        ("position", 1, (0, 209), (-1, 210)),
+        ("has_position", None, (0, 1), (-1, 2)),
         ("num_small", None, (0, MAX_SMALL), (-1, MAX_SMALL + 1, 2**62)),
         ("num_features", 0, (0, MAX_FEATURES), (-1, MAX_FEATURES + 1)),
         ("num_features", 1, (0, MAX_FEATURES), (-(2**63), MAX_FEATURES + 1)),
@@ -204,11 +204,11 @@ def test_a_record_that_would_leave_the_arrays_is_refused(name, index, good, bad)
 @example(0)
 @settings(max_examples=40)
 def test_whatever_is_accepted_keeps_to_the_arrays(seed):
-    """Repeated features, blobs that cannot be, places where nothing is."""
+    """Repeated features, blobs that cannot be, positions where nothing is."""
     rng = np.random.default_rng(seed)
     twins = Twins(dataclasses.replace(plain_sight(int(rng.integers(16)), 4)))
     stream = twins.streams
-    stream["place"], stream["has_place"] = rng.integers([160, 210]), rng.integers(2)
+    stream["position"], stream["has_position"] = rng.integers([160, 210]), rng.integers(2)
     stream["small"] = rng.integers(-(2**15), 2**15, (MAX_SMALL, 4))
     stream["small"][0, : MAX_SMALL // 2] = rng.integers(0, 9, (MAX_SMALL // 2, 4))
     stream["num_small"] = rng.integers(MAX_SMALL + 1)

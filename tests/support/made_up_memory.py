@@ -58,7 +58,7 @@ class Asked(Lockstep):
         for _ in range(count):
             self.ask(*next(memories))
             length += 1
-            if self.found.differences:
+            if self.result.differences:
                 return
             if self._ale.game_over() or length == LONGEST or rng.random() < 0.005:
                 self.restart()

@@ -196,6 +196,29 @@ def test_atari_knows_nothing_of_what_stands_on_it():
         assert not words, f"{name} names a game; only the table of games does"
 
 
+def names_given_in(tree: ast.AST) -> set[str]:
+    """The names of classes, arguments, variables and attributes that a file gives."""
+    given = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            given.add(node.id if isinstance(node, ast.Name) else node.attr)
+        elif isinstance(node, ast.arg):
+            given.add(node.arg)
+    return given
+
+
+def test_a_name_says_what_a_thing_is():
+    """Not that it was found or lies at a place; and there is one `Game`, `Games` and `Sight`."""
+    assert names_given_in(ast.parse("class A:\n    b: int\ndef f(c): d.e = 1")) == {*"Abce"}
+    given = {
+        name: names_given_in(ast.parse(path.read_text("utf-8"))) for name, path in PATHS.items()
+    }
+    vague = {"place", "places", "found"}
+    assert {name: names & vague for name, names in given.items() if names & vague} == {}
+    for word in ("Game", "Games", "Sight"):
+        assert sum(word in names for names in given.values()) == 1, word
+
+
 def test_what_trains_asks_the_scene_and_never_which_game_it_is():
     """So that a game that our agent sees in its own way is a `Scene`, and nothing else changes."""
     rooms = "learners/", "engines/", "learn/", "session.py", "loop.py", "play/player.py"

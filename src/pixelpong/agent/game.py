@@ -109,7 +109,7 @@ class _SteppedGame:
         self._row = self._draw()
         look = self._row.copy()
         look[..., 0] = LOOK
-        self._play(look)
+        self._advance(look)
         stream = network.stream[0]
         self._has_lives = "lives" in (stream.dtype.names or ()) and stream["lives"] > 0
 
@@ -119,7 +119,7 @@ class _SteppedGame:
             row[..., 0] = GREEDY
         return row
 
-    def _play(self, row: NDArray[np.float64]) -> None:
+    def _advance(self, row: NDArray[np.float64]) -> None:
         self._network.play_streams(self._console, self._network.stream, row, 0, 0)
         if fault := self._game["fault"]:
             raise not_covered(int(fault))
@@ -152,7 +152,7 @@ class _SteppedGame:
 
     def step(self) -> int:
         """Decide, play a step, and return the action."""
-        self._play(self._row)
+        self._advance(self._row)
         self._row = self._draw()
         return self._network.last_action
 

@@ -77,12 +77,12 @@ class Lockstep:
 
     def __init__(self, game: Game, picture_every: int = 8) -> None:
         """Load the cartridge; compare pictures every `picture_every` frames and at every start."""
-        self.game, self.found, self._every = game, Comparison(), picture_every
+        self.game, self.result, self._every = game, Comparison(), picture_every
         self._legal, self._rows = game.cartridge.legal_actions, game.cartridge.rows
         self._number = 0
         self._load()
 
-    def play(
+    def run(
         self, style: str, frames: int, rng: np.random.Generator, *, pokes: float = 0.0
     ) -> Comparison:
         """Play some frames from a reset; stop at the first difference in memory.
@@ -93,19 +93,23 @@ class Lockstep:
             rng: generator for the actions and the pokes.
             pokes: probability that a random byte is written to both memories before a frame.
         """
-        actions, found, end = moves(style, self._legal, rng), self.found, self.found.frames + frames
-        differences, stops = found.differences, found.stops
+        actions, result, end = (
+            moves(style, self._legal, rng),
+            self.result,
+            self.result.frames + frames,
+        )
+        differences, stops = result.differences, result.stops
         self.restart()
-        while found.frames < end and (pokes or not found.differences):
+        while result.frames < end and (pokes or not result.differences):
             if pokes and rng.random() < pokes:
                 self.poke(int(rng.integers(MEMORY)), int(rng.integers(256)))
-            self.step(next(actions), draws=found.frames % self._every == 0)
-            if found.differences > differences or found.stops > stops:
-                differences, stops = found.differences, found.stops
+            self.step(next(actions), draws=result.frames % self._every == 0)
+            if result.differences > differences or result.stops > stops:
+                differences, stops = result.differences, result.stops
                 self._load()
             elif self._ale.game_over():
                 self.restart()
-        return found
+        return result
 
     def restart(self) -> None:
         """Reset both consoles, and compare the start."""
@@ -114,37 +118,37 @@ class Lockstep:
         self._ale.reset_game()
         self.machine: Any = start(self.game, self._number, memory)
         self._compare_start("a start")
-        self.found.starts += 1
+        self.result.starts += 1
 
     def _load(self) -> None:
         """Load the cartridge into both consoles."""
         self._number, self._ale = 0, load_ale(self.game.cartridge.name)
         self.machine = start(self.game)
         self._compare_start("the first start")
-        self.found.starts += 1
+        self.result.starts += 1
 
     def poke(self, address: int, value: int) -> None:
         """Write a byte to both memories."""
         self._ale.setRAM(address, value)
         self.machine["ram"][0, address] = value
-        self.found.pokes += 1
+        self.result.pokes += 1
 
     def step(self, action: int, *, draws: bool) -> None:
         """Play a frame on both, and compare it."""
-        found, machine = self.found, self.machine
+        result, machine = self.result, self.machine
         kind = DRAW_PICTURE if draws else DRAW_NOTHING
         reward = self._ale.act(action)
         code = self.game.cartridge.codes[action]
         self.game.play_frames(machine.ctypes.data, bytes([code]), 1, kind)
-        found.frames += 1
+        result.frames += 1
         if machine["stop"][0] == FRAME_DONE:
-            self._compare(f"frame {found.frames}", with_picture=draws)
+            self._compare(f"frame {result.frames}", with_picture=draws)
             if self.game.cartridge.is_scored:
-                self._compare_score(reward, f"frame {found.frames}")
-        elif found.pokes:  # the poke made the program crash, so its later frames do not matter
-            found.stops += 1
+                self._compare_score(reward, f"frame {result.frames}")
+        elif result.pokes:  # the poke made the program crash, so its later frames do not matter
+            result.stops += 1
         else:
-            self._differ(f"our machine stops in frame {found.frames}")
+            self._differ(f"our machine stops in frame {result.frames}")
 
     def _memory(self) -> NDArray[np.uint8]:
         memory: NDArray[np.uint8] = self._ale.getRAM()
@@ -162,8 +166,8 @@ class Lockstep:
     def _compare_score(self, reward: int, when: str) -> None:
         """Compare what a frame paid and came to."""
         theirs = {"reward": reward, "lives": self._ale.lives(), "is_over": self._ale.game_over()}
-        self.found.rewards += reward != 0
-        self.found.ends += theirs["is_over"]
+        self.result.rewards += reward != 0
+        self.result.ends += theirs["is_over"]
         for name, value in theirs.items():
             ours = self.machine[name][0]
             if ours != value:
@@ -171,28 +175,28 @@ class Lockstep:
 
     def _differ(self, text: str) -> None:
         self._note_frame()
-        self.found.differences += 1
-        self.found.difference = self.found.difference or text
+        self.result.differences += 1
+        self.result.difference = self.result.difference or text
 
     def _note_frame(self) -> None:
         """Note the frame of the first difference."""
-        if self.found.differs_at is None:
-            self.found.differs_at = self.found.frames
+        if self.result.differs_at is None:
+            self.result.differs_at = self.result.frames
 
     def _compare(self, when: str, *, with_picture: bool = True) -> None:
-        found, memory, machine = self.found, self._memory(), self.machine[0]
+        result, memory, machine = self.result, self._memory(), self.machine[0]
         if not np.array_equal(machine["ram"], memory):
-            places = np.flatnonzero(machine["ram"] != memory)
-            listed = ", ".join(f"{MEMORY + place:02X}" for place in places[:5].tolist())
+            addresses = np.flatnonzero(machine["ram"] != memory)
+            listed = ", ".join(f"{MEMORY + address:02X}" for address in addresses[:5].tolist())
             self._differ(f"memory at {listed} after {when}")
         if not with_picture:
             return
-        found.pictures += 1
+        result.pictures += 1
         picture = machine["picture"][: self._rows * WIDTH].reshape(self._rows, WIDTH)
         theirs = self._ale.getScreen()
         if not np.array_equal(picture, theirs):
             wrong = np.argwhere(picture != theirs)
             self._note_frame()
-            found.wrong_pictures += 1
+            result.wrong_pictures += 1
             text = f"{number_of(len(wrong), 'pixel')} of {when}, the first in row {wrong[0, 0]}"
-            found.picture_difference = found.picture_difference or text
+            result.picture_difference = result.picture_difference or text

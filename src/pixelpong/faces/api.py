@@ -201,8 +201,8 @@ def sweep(
     has_options = bool(options or out) or seeds is not None or games is not None
     path = find_started(grid, has_options=has_options)
     configs = [] if path else plan_sweep(grid, seeds, games, options)
-    place = open_trainer(resume, engine, ray_address, threads_each)
-    with stoppable() as should_stop, place as trainer:
+    opened_trainer = open_trainer(resume, engine, ray_address, threads_each)
+    with stoppable() as should_stop, opened_trainer as trainer:
         path = path or create_sweep(out, configs)
         facts = train_sweep(path, trainer, should_stop, tell, _draw_sweep)
         facts["resume"] = f"pixelpong sweep {shlex.quote(str(path))}"

@@ -66,10 +66,10 @@ def runs(
     if len(paths) == 1 and not folders:
         facts = _examine(find_run(paths[0]))
         return Result(facts, describe_facts(facts), exit_code=1 if facts["damaged"] else 0)
-    found = sorted(_find_records(paths), key=lambda it: (_SORT_KEYS[sort](it), str(it.path)))
+    runs = sorted(_find_records(paths), key=lambda it: (_SORT_KEYS[sort](it), str(it.path)))
     sweeps = [_sum_up(path) for folder in folders for path in list_sweeps(folder)]
-    facts = {"runs": [record.to_dict() for record in found], "sweeps": sweeps}
-    if not found and not sweeps:
+    facts = {"runs": [record.to_dict() for record in runs], "sweeps": sweeps}
+    if not runs and not sweeps:
         where = ", ".join(map(str, paths))
         return Result(facts, f"There are no runs in {where}; train one: pixelpong train")
     width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else 80
@@ -141,13 +141,13 @@ def _find_records(names: Iterable[str | Path]) -> list[Record]:
     from pixelpong.run.names import find_run
     from pixelpong.run.record import Record, records
 
-    found: list[Record] = []
+    runs: list[Record] = []
     for name in names:
         if folder := _find_folder(name):
-            found += sorted(records(folder), key=lambda record: record.path)
+            runs += sorted(records(folder), key=lambda record: record.path)
         else:
-            found.append(Record.read(find_run(name)))
-    return found
+            runs.append(Record.read(find_run(name)))
+    return runs
 
 
 def _examine(path: Path) -> dict[str, Any]:
@@ -269,10 +269,10 @@ def plot(
     from pixelpong.faces import plots
 
     paths = [_path_of(run) for run in runs]
-    found = _find_records(paths)
-    if not found:
+    records = _find_records(paths)
+    if not records:
         raise ConfigError("Name a run to plot, such as latest.")
-    file = plots.plot(found, kind, out, _find_folder(paths[0]) or found[0].path)
+    file = plots.plot(records, kind, out, _find_folder(paths[0]) or records[0].path)
     return Result({"file": str(file)}, str(file))
 
 

@@ -62,8 +62,8 @@ def draw_marks(axes: Any, settings: Settings, scale: Scale) -> None:
             axes.axhline(value, color=GREY, linewidth=1, linestyle=":")
         if not isinstance(scale, PongScale):  # beside the axes, where no curve ends
             text, height = (text, value) if value <= high else (f"{text} ↑", high)
-            place = {"xy": (1.005, height), "xycoords": axes.get_yaxis_transform()}
-            axes.annotate(text.replace(" ", "\n", 1), **place, va="center", color=GREY, fontsize=9)
+            anchor = {"xy": (1.005, height), "xycoords": axes.get_yaxis_transform()}
+            axes.annotate(text.replace(" ", "\n", 1), **anchor, va="center", color=GREY, fontsize=9)
         elif value <= high:
             write_at_right(axes, value, text)
 

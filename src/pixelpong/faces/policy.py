@@ -273,11 +273,11 @@ class Policy:
             return np.where(np.isin(frame[..., 0], BACKGROUND_REDS), 0, 14).astype(np.uint8)
         codes, indices = self._colours
         wanted = _encode(frame)
-        found = np.searchsorted(codes, wanted).clip(max=len(codes) - 1)
-        if (codes[found] != wanted).any():
+        nearest = np.searchsorted(codes, wanted).clip(max=len(codes) - 1)
+        if (codes[nearest] != wanted).any():
             what = "The observation has colours that no Atari shows"
             raise ConfigError(f"{what}; use make_env(game='{game}', observation='frame').")
-        return indices[found]
+        return indices[nearest]
 
     @functools.cached_property
     def _colours(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:

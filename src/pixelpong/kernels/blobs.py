@@ -33,7 +33,7 @@ class ViewScratch(NamedTuple):
     cells: NDArray[np.int32]  # [·, 3], row, column and class of each lit cell
     runs: NDArray[np.int32]  # [MAX_LIT, 6], see RUN_ROW and so on
     blobs: NDArray[np.int32]  # [MAX_BLOBS, 8], see KIND and so on
-    found: NDArray[np.int32]  # [·], features with repetitions
+    candidates: NDArray[np.int32]  # [·], features with repetitions
     marks: NDArray[np.uint8]  # [NUM_FEATURES], zeros between two calls
 
 
@@ -64,7 +64,7 @@ def make_view_scratch() -> ViewScratch:
         cells=np.zeros((MAX_LIT + COLUMNS, 3), np.int32),
         runs=np.zeros((MAX_LIT, 6), np.int32),
         blobs=np.zeros((MAX_BLOBS, 8), np.int32),
-        found=np.zeros(MAX_SMALL**2 + 2 * MAX_SMALL + 3 + 2 * MAX_LIT, np.int32),
+        candidates=np.zeros(MAX_SMALL**2 + 2 * MAX_SMALL + 3 + 2 * MAX_LIT, np.int32),
         marks=np.zeros(NUM_FEATURES, np.uint8),
     )
 

@@ -16,11 +16,11 @@ from pixelpong.atari.steps.intrinsics import lowest_bit, reverse
 from pixelpong.items import NUM_PIXELS
 
 
-class Sight(NamedTuple):
+class Geometry(NamedTuple):
     """The geometry of the gated network's features; see `pixelpong.pong.features`."""
 
     cells: NDArray[np.uint16]  # [NUM_PIXELS, ·], `list_cells_of_pixels`
-    geometry: NDArray[np.int64]  # `list_geometry`
+    numbers: NDArray[np.int64]  # `list_geometry`
 
 
 class Seen(NamedTuple):
@@ -78,10 +78,10 @@ def list_pixels(field, is_left, pixels):  # type: ignore[no-untyped-def]
 
 
 @kernel_part
-def _mark_features(sight, field, is_left, pixels, is_on, features):  # type: ignore[no-untyped-def]
+def _mark_features(geometry, field, is_left, pixels, is_on, features):  # type: ignore[no-untyped-def]
     """Mark and list the features of a frame, in an order that depends only on the pixels."""
-    cells, geometry = sight.cells, sight.geometry
-    num_features, num_offsets, beside = geometry[0], geometry[1], geometry[2:]
+    cells, numbers = geometry.cells, geometry.numbers
+    num_features, num_offsets, beside = numbers[0], numbers[1], numbers[2:]
     num_columns, num_shapes = len(beside), cells.shape[1] - 1
     num_pixels = list_pixels(field, is_left, pixels)
     if num_pixels > NUM_PIXELS // 2:
@@ -115,14 +115,14 @@ def _mark_features(sight, field, is_left, pixels, is_on, features):  # type: ign
 
 
 @kernel_part
-def observe_features(sight, stream, side, seen, indices, start):  # type: ignore[no-untyped-def]
+def observe_features(geometry, stream, side, seen, indices, start):  # type: ignore[no-untyped-def]
     """Write the indices of the inputs that are 1 for a side (0: right) to ``indices[start:]``.
 
     Definition: `pixelpong.pong.features.observe_features`. The order depends only on the pixels:
     the newest frame's features as they were found, then the vanished ones, then the last action.
 
     Args:
-        sight: `Sight`.
+        geometry: `Geometry`.
         stream: `STREAM`.
         seen: this side's `Seen`; changed.
         indices: [≥ start + MAX_INPUTS] uint16; changed.
@@ -130,14 +130,14 @@ def observe_features(sight, stream, side, seen, indices, start):  # type: ignore
     Returns the end of the written part.
     """
     marks, pixels, fields = seen.marks, seen.pixels, stream.fields
-    num_features, end = sight.geometry[0], start
+    num_features, end = geometry.numbers[0], start
     now, before = stream.game.newest, 1 - stream.game.newest
     is_now, is_before = marks[now], marks[before]
     if seen.num_before[0] < 0:
         seen.num_before[0] = _mark_features(
-            sight, fields[before], side, pixels, is_before, marks[2 + before]
+            geometry, fields[before], side, pixels, is_before, marks[2 + before]
         )
-    num_now = _mark_features(sight, fields[now], side, pixels, is_now, marks[2 + now])
+    num_now = _mark_features(geometry, fields[now], side, pixels, is_now, marks[2 + now])
     for k in range(num_now):
         feature = marks[2 + now, k]
         indices[end] = feature if is_before[feature] else num_features + feature

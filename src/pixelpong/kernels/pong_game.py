@@ -10,14 +10,14 @@ from pixelpong.atari.steps.compiling import kernel_part
 from pixelpong.atari.steps.episode import begin
 from pixelpong.items import ACTIONS, DOWN, UP
 from pixelpong.kernels.deciding import Layers, conclude, read_out, up_probability
-from pixelpong.kernels.observing import Seen, Sight, find_difference, observe_features
+from pixelpong.kernels.observing import Geometry, Seen, find_difference, observe_features
 from pixelpong.kernels.playing import Parts, forget_nothing, make_play
 
 
 class GatedScratch(NamedTuple):
     """The arrays that the gated network needs for its decisions."""
 
-    sight: Sight
+    geometry: Geometry
     seen: Seen
     layers: Layers
 
@@ -105,7 +105,7 @@ def _forget_gated(network):  # type: ignore[no-untyped-def]
 def _decide_gated(network, record, stream, side, uniform, t):  # type: ignore[no-untyped-def]
     """Observe Pong and decide."""
     scratch, start = network.scratch, record.offsets[t]
-    stop = observe_features(scratch.sight, stream, side, scratch.seen, record.indices, start)
+    stop = observe_features(scratch.geometry, stream, side, scratch.seen, record.indices, start)
     read_out(network.params, scratch.layers, record.indices, start, stop)
     conclude(scratch.layers, record, stream, side, uniform, t, stop)
 

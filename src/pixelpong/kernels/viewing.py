@@ -50,8 +50,8 @@ from pixelpong.sight.view import (
 MAX_VIEW_INPUTS = 2 * MAX_FEATURES + 1  # of a step
 
 VIEW_FIELDS: list[Any] = [
-    ("place", np.int64, 2),  # where the player is or was last: column and row in half cells
-    ("has_place", np.int64),  # 1 if the player has been seen in this episode
+    ("position", np.int64, 2),  # where the player is or was last: column and row in half cells
+    ("has_position", np.int64),  # 1 if the player has been seen in this episode
     ("num_small", np.int64),  # number of small blobs of the newest frame
     ("num_features", np.int64, 2),  # of the last two frames; `newest` says which is newer
     ("small", np.int16, (MAX_SMALL, 4)),  # their classes, sizes and middles (column, row)
@@ -67,8 +67,8 @@ def are_views(records: NDArray[np.void]) -> bool:
     The streams' `newest` is not one of the fields.
     """
     limits = {
-        "place": (2 * COLUMNS - 1, 2 * ROWS - 1),
-        "has_place": 1,
+        "position": (2 * COLUMNS - 1, 2 * ROWS - 1),
+        "has_position": 1,
         "num_small": MAX_SMALL,
         "num_features": MAX_FEATURES,
         "features": NUM_FEATURES - 1,
@@ -78,10 +78,10 @@ def are_views(records: NDArray[np.void]) -> bool:
 
 
 @kernel_part
-def _find_place(stream):  # type: ignore[no-untyped-def]
+def _find_position(stream):  # type: ignore[no-untyped-def]
     """Return where the player is thought to be."""
-    if stream.has_place:
-        return stream.place[0], stream.place[1]
+    if stream.has_position:
+        return stream.position[0], stream.position[1]
     return np.int64(MIDDLE[0]), np.int64(MIDDLE[1])
 
 
@@ -89,7 +89,7 @@ def _find_place(stream):  # type: ignore[no-untyped-def]
 def _find_player(sight, stream, blobs, num_blobs):  # type: ignore[no-untyped-def]
     """Return the index of the player's blob, or −1."""
     best, player = 0, -1
-    x, y = _find_place(stream)
+    x, y = _find_position(stream)
     for i in range(num_blobs):
         blob, size = blobs[i], sight.player_size
         if blob[KIND] == sight.player and blob[SIZE] <= 3 * size and size <= 3 * blob[SIZE]:
@@ -112,8 +112,8 @@ def _is_small(blob):  # type: ignore[no-untyped-def]
 @kernel_part
 def _list_moves(stream, scratch, num_blobs):  # type: ignore[no-untyped-def]
     """List how small blobs moved; return the length of the list, with repetitions."""
-    blobs, found, old, count, num_small = scratch.blobs, scratch.found, stream.small, 0, 0
-    column, row = _find_place(stream)
+    blobs, candidates, old, count, num_small = scratch.blobs, scratch.candidates, stream.small, 0, 0
+    column, row = _find_position(stream)
     for i in range(num_blobs):
         if num_small == MAX_SMALL or not _is_small(blobs[i]):
             continue
@@ -130,11 +130,13 @@ def _list_moves(stream, scratch, num_blobs):  # type: ignore[no-untyped-def]
             if abs(dx) + abs(dy) < nearest:
                 nearest, right, down = abs(dx) + abs(dy), dx, dy
             if dx != 0 or dy != 0:
-                found[count] = start + ((dx >> 1) + MOVES // 2) * MOVES + (dy >> 1) + MOVES // 2
+                candidates[count] = (
+                    start + ((dx >> 1) + MOVES // 2) * MOVES + (dy >> 1) + MOVES // 2
+                )
                 count += 1
         if 0 < nearest <= 2 * MOST_MOVED:
             way = (kind - 1) % WAY_CLASSES * WAYS + 3 * _sign(right) + _sign(down) + 4
-            count = _add_way(found, count, way, x - column, y - row)
+            count = _add_way(candidates, count, way, x - column, y - row)
     return count
 
 
@@ -144,12 +146,14 @@ def _sign(number):  # type: ignore[no-untyped-def]
 
 
 @kernel_part
-def _add_way(found, count, way, x, y):  # type: ignore[no-untyped-def]
+def _add_way(candidates, count, way, x, y):  # type: ignore[no-untyped-def]
     """Add which way a blob goes, at an offset from the player; return the new length."""
     column, row = (x + 160) >> 4, (y + 216) >> 4
-    found[count] = START_FAR_WAYS + (way * FAR_COLUMNS + column) * FAR_ROWS + row
+    candidates[count] = START_FAR_WAYS + (way * FAR_COLUMNS + column) * FAR_ROWS + row
     if -64 <= x < 64 and -64 <= y < 64:
-        found[count + 1] = START_NEAR_WAYS + (way * 16 + ((x + 64) >> 3)) * 16 + ((y + 64) >> 3)
+        candidates[count + 1] = (
+            START_NEAR_WAYS + (way * 16 + ((x + 64) >> 3)) * 16 + ((y + 64) >> 3)
+        )
         return count + 2
     return count + 1
 
@@ -169,8 +173,8 @@ def _keep_small(stream, blobs, num_blobs):  # type: ignore[no-untyped-def]
 @kernel_part
 def _list_tiles(stream, scratch, num_cells, player, count):  # type: ignore[no-untyped-def]
     """List the tiles that lit cells turn on; return the length of the list, with repetitions."""
-    cells, found = scratch.cells, scratch.found
-    x, y = _find_place(stream)
+    cells, candidates = scratch.cells, scratch.candidates
+    x, y = _find_position(stream)
     column, row = x >> 1, y >> 1
     own, left, right, top, bottom = 0, 0, 0, 0, 0
     if player >= 0:
@@ -184,20 +188,20 @@ def _list_tiles(stream, scratch, num_cells, player, count):  # type: ignore[no-u
         dx, dy = x - column, y - row
         if -REACH <= dx < REACH and -REACH <= dy < REACH:
             near = ((kind - 1) * NEAR + ((dy + REACH) >> 1)) * NEAR + ((dx + REACH) >> 1)
-            found[count] = near
+            candidates[count] = near
             count += 1
         far = ((kind - 1) * FAR_ROWS + ((dy + 108) >> 3)) * FAR_COLUMNS + ((dx + 80) >> 3)
-        found[count] = START_FAR + far
+        candidates[count] = START_FAR + far
         count += 1
     return count
 
 
 @kernel_part
-def _drop_repetitions(found, num_found, marks, features):  # type: ignore[no-untyped-def]
+def _drop_repetitions(candidates, num_candidates, marks, features):  # type: ignore[no-untyped-def]
     """Write the features in the order found, each once; return their number."""
     count = 0
-    for k in range(num_found):
-        feature = found[k]
+    for k in range(num_candidates):
+        feature = candidates[k]
         if marks[feature] == 0 and count < MAX_FEATURES:
             marks[feature] = 1
             features[count] = feature
@@ -213,7 +217,7 @@ def _drop_repetitions(found, num_found, marks, features):  # type: ignore[no-unt
 @kernel_part
 def forget_view(stream):  # type: ignore[no-untyped-def]
     """Forget what was seen in the episode before."""
-    stream.place[0] = stream.place[1] = stream.has_place = stream.num_small = 0
+    stream.position[0] = stream.position[1] = stream.has_position = stream.num_small = 0
     stream.num_features[0] = stream.num_features[1] = 0
 
 
@@ -227,25 +231,25 @@ def take_view(words, sight, scratch, stream):  # type: ignore[no-untyped-def]
         scratch: `ViewScratch`; changed.
         stream: a record with the fields of `VIEW`, and ``game.newest``, which changes, too.
     """
-    game, blobs, found = stream.game, scratch.blobs, scratch.found
+    game, blobs, candidates = stream.game, scratch.blobs, scratch.candidates
     game.newest = 1 - game.newest
     num_cells = find_cells(words, sight, scratch)
     num_blobs = find_blobs(scratch, num_cells)
     player = _find_player(sight, stream, blobs, num_blobs)
     if player >= 0:
-        stream.place[0], stream.place[1] = blobs[player, X], blobs[player, Y]
-        stream.has_place = 1
+        stream.position[0], stream.position[1] = blobs[player, X], blobs[player, Y]
+        stream.has_position = 1
     count = _list_moves(stream, scratch, num_blobs)
     _keep_small(stream, blobs, num_blobs)
     if player >= 0:
-        x, y = _find_place(stream)
-        found[count] = START_ROUGH + (x >> 1) * 7 + (y >> 5)
-        found[count + 1] = START_ROUGHER + (x >> 5) * 105 + (y >> 1)
-        found[count + 2] = START_ROUGHEST + (x >> 3) * 27 + (y >> 3)
+        x, y = _find_position(stream)
+        candidates[count] = START_ROUGH + (x >> 1) * 7 + (y >> 5)
+        candidates[count + 1] = START_ROUGHER + (x >> 5) * 105 + (y >> 1)
+        candidates[count + 2] = START_ROUGHEST + (x >> 3) * 27 + (y >> 3)
         count += 3
     count = _list_tiles(stream, scratch, num_cells, player, count)
     features = stream.features[game.newest]
-    stream.num_features[game.newest] = _drop_repetitions(found, count, scratch.marks, features)
+    stream.num_features[game.newest] = _drop_repetitions(candidates, count, scratch.marks, features)
 
 
 @kernel_part

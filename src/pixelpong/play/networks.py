@@ -112,7 +112,7 @@ class Network:
 
     @property
     def _kernel(self) -> Callable[..., int]:
-        return self.scene.play
+        return self.scene.play_kernel
 
     @classmethod
     def require_fit(cls, scene: Scene, params: Params) -> tuple[int, np.dtype[Any]]:

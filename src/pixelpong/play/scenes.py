@@ -27,8 +27,7 @@ from pixelpong.items import ACTIONS, NUM_PIXELS, UP, Episode
 from pixelpong.kernels.any_game import Openings, ViewedScratch, play_viewed
 from pixelpong.kernels.blobs import make_view_scratch, make_view_sight
 from pixelpong.kernels.deciding import Layers
-from pixelpong.kernels.observing import Seen
-from pixelpong.kernels.observing import Sight as Geometry
+from pixelpong.kernels.observing import Geometry, Seen
 from pixelpong.kernels.pong_game import GatedScratch, play_gated
 from pixelpong.kernels.records import (
     MAX_ACTIONS,
@@ -66,7 +65,7 @@ class Scene:
     stream: ClassVar[np.dtype[Any]]  # the record of a game in progress
     max_inputs: ClassVar[int]  # the most inputs that can be 1 at a step
     typical_inputs: ClassVar[int]  # a round number of those that are
-    play: ClassVar[Callable[..., int]]  # the kernel that plays with the gated network
+    play_kernel: ClassVar[Callable[..., int]]  # the kernel that plays with the gated network
     sees_much: ClassVar[bool]  # whether a small file needs many rows, see `agent.file.encode_small`
     num_openings: ClassVar[int]  # random numbers per step that decide how an episode opens
 
@@ -133,7 +132,7 @@ class PongScene(Scene):
 
     stream, max_inputs, typical_inputs, num_openings = STREAM, MAX_INPUTS, 100, 0
     sees_much = False
-    play = staticmethod(play_gated)
+    play_kernel = staticmethod(play_gated)
 
     def make_console(self, protocol: Protocol, num_sides: int, *, is_endless: bool) -> Console:
         """Make a console by a protocol's rules; see `Scene`."""
@@ -194,7 +193,7 @@ class ViewScene(Scene):
 
     stream, max_inputs, typical_inputs, num_openings = VIEW_STREAM, MAX_VIEW_INPUTS, 200, 1
     sees_much = True
-    play = staticmethod(play_viewed)
+    play_kernel = staticmethod(play_viewed)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the sight as arrays for a file."""

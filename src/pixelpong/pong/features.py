@@ -71,8 +71,8 @@ def find_pairs(field: NDArray[Any]) -> NDArray[np.bool_]:
         distances = rights[:, 1] - column
         ours = distances > 0
         bands = rights[ours, 1] // PAIR_BAND
-        places = np.array(BAND_STARTS)[bands] + distances[ours] - 1
-        pairs[places, row - rights[ours, 0] + PAIR_ROWS - 1] = True
+        indices = np.array(BAND_STARTS)[bands] + distances[ours] - 1
+        pairs[indices, row - rights[ours, 0] + PAIR_ROWS - 1] = True
     return pairs.ravel()
 
 

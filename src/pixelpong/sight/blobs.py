@@ -81,15 +81,15 @@ def find_blobs(
 ) -> tuple[list[Blob], NDArray[np.intp]]:
     """Find the blobs, in the order of their first cells; also the blob of each cell, or −1."""
     rows, columns = np.divmod(cells, COLUMNS)
-    places = [(int(y), int(x)) for y, x in zip(rows, columns, strict=True)]
-    index_at = {place: k for k, place in enumerate(places)}
+    positions = [(int(y), int(x)) for y, x in zip(rows, columns, strict=True)]
+    index_at = {position: k for k, position in enumerate(positions)}
     members, blobs = np.full(len(cells), -1, np.intp), list[Blob]()
     for first, kind in enumerate(classes.tolist()):
         if members[first] >= 0 or len(blobs) == MAX_BLOBS:
             continue
         members[first], left = len(blobs), [first]
         while left:
-            row, column = places[left.pop()]
+            row, column = positions[left.pop()]
             for step in range(9):  # the cell itself and its neighbours
                 other = index_at.get((row + step // 3 - 1, column + step % 3 - 1))
                 if other is not None and members[other] < 0 and classes[other] == kind:
@@ -101,11 +101,13 @@ def find_blobs(
     return blobs, members
 
 
-def find_player(sight: Sight, blobs: Sequence[Blob], place: tuple[int, int] | None) -> int | None:
+def find_player(
+    sight: Sight, blobs: Sequence[Blob], position: tuple[int, int] | None
+) -> int | None:
     """Return the index of the player's blob, or None if it is not in the picture."""
 
     def distance(i: int) -> int:
-        x, y = place or MIDDLE
+        x, y = position or MIDDLE
         away = abs(blobs[i].x - x) + abs(blobs[i].y - y)
         return 2 * abs(blobs[i].size - sight.player_size) + away
 

@@ -5,7 +5,7 @@
 2. Blobs. Lit cells of one class that touch, also at a corner, are a blob.
 3. The player. One kind of blob moves as the actions say: that is the player's figure (Bellemare,
    Veness and Bowling, 2012, call this contingency awareness). It is the blob of the player's class
-   that is nearest in size and to its last place.
+   that is nearest in size and to its last position.
 4. Features, all relative to the player: for each lit cell that is not the player's own, its class
    and the tile it is in, near (2 × 2 cells, within 25 cells) and far (8 × 8 cells, everywhere).
    For each small blob that has moved since the frame before: how far, and the way that it goes, one
@@ -54,7 +54,7 @@ FAR_ROWS, FAR_COLUMNS = 27, 20
 MOVES = MOST_MOVED + 1  # in each direction, in cells
 START_FAR = NUM_CLASSES * NEAR * NEAR
 START_MOVES = START_FAR + NUM_CLASSES * FAR_ROWS * FAR_COLUMNS
-START_ROUGH = START_MOVES + SMALL_CLASSES * MOVES * MOVES  # the player's place: exact column, …
+START_ROUGH = START_MOVES + SMALL_CLASSES * MOVES * MOVES  # the player's position: exact column, …
 START_ROUGHER = START_ROUGH + 80 * 7  # … exact row, …
 START_ROUGHEST = START_ROUGHER + 5 * 105  # … neither
 START_FAR_WAYS = START_ROUGHEST + 20 * 27
@@ -67,7 +67,7 @@ class View:
     """What is seen of one frame."""
 
     blobs: Sequence[Blob]
-    place: tuple[int, int] | None  # where the player is or was last, in half cells
+    position: tuple[int, int] | None  # where the player is or was last, in half cells
     # [L, 2], a feature and a cell (row · COLUMNS + column) that turns it on, in the order found
     links: NDArray[np.intp]
     features: NDArray[np.intp]  # [≤ MAX_FEATURES]
@@ -77,20 +77,20 @@ def see(sight: Sight, picture: NDArray[np.uint8], before: View | None) -> View:
     """Look at a picture, [≥ 210, 160] palette indices; `before` is the frame before, if any."""
     cells, classes = find_cells(sight, picture[: 2 * ROWS])
     blobs, members = find_blobs(cells, classes)
-    place = before.place if before else None
-    index = find_player(sight, blobs, place)
+    position = before.position if before else None
+    index = find_player(sight, blobs, position)
     player = None if index is None else blobs[index]
-    place = (player.x, player.y) if player else place
+    position = (player.x, player.y) if player else position
     links = [np.zeros((0, 2), np.intp)]
-    for i, feature in find_moves(blobs, before.blobs if before else (), place or MIDDLE):
+    for i, feature in find_moves(blobs, before.blobs if before else (), position or MIDDLE):
         links.append(_link(cells[members == i], feature))
     if player:
         for feature in find_place(player.x, player.y):
             links.append(_link(cells[members == index], feature))
-    links.append(find_tiles(cells, classes, player, place))
-    found = np.concatenate(links)
-    _, first = np.unique(found[:, 0], return_index=True)
-    return View(blobs, place, found, found[np.sort(first)[:MAX_FEATURES], 0])
+    links.append(find_tiles(cells, classes, player, position))
+    all_links = np.concatenate(links)
+    _, first = np.unique(all_links[:, 0], return_index=True)
+    return View(blobs, position, all_links, all_links[np.sort(first)[:MAX_FEATURES], 0])
 
 
 def observe(now: View, before: View | None, last_action: int) -> NDArray[np.intp]:
@@ -102,12 +102,12 @@ def observe(now: View, before: View | None, last_action: int) -> NDArray[np.intp
 
 
 def find_moves(
-    blobs: Sequence[Blob], before: Sequence[Blob], place: tuple[int, int]
+    blobs: Sequence[Blob], before: Sequence[Blob], position: tuple[int, int]
 ) -> list[tuple[int, int]]:
     """List how small blobs moved: pairs of a blob's index and a feature.
 
     A blob may come from each one that was near, of its class and about its size. If none was where
-    it is, it goes the way from the nearest; `place` is the player's.
+    it is, it goes the way from the nearest; `position` is the player's.
     """
     moves, old = [], [before[i] for i in list_small(before)]
     for i in list_small(blobs):
@@ -121,7 +121,7 @@ def find_moves(
                 moves.append((i, START_MOVES + (kind - 1) * MOVES * MOVES + move))
         if steps and (0, 0) not in steps:
             step = min(steps, key=lambda it: abs(it[0]) + abs(it[1]))
-            moves += [(i, each) for each in find_way(kind, step, x - place[0], y - place[1])]
+            moves += [(i, each) for each in find_way(kind, step, x - position[0], y - position[1])]
     return moves
 
 
@@ -157,7 +157,7 @@ def find_tiles(
     cells: NDArray[np.intp],
     classes: NDArray[np.uint8],
     player: Blob | None,
-    place: tuple[int, int] | None,
+    position: tuple[int, int] | None,
 ) -> NDArray[np.intp]:
     """Link cells and the tiles that they turn on, [·, 2]: for each cell near, then far."""
     rows, columns = np.divmod(cells, COLUMNS)
@@ -165,7 +165,7 @@ def find_tiles(
     if player:
         is_other = (classes != player.kind) | (columns < player.left) | (columns > player.right)
         is_other |= (rows < player.top) | (rows > player.bottom)
-    column, row = (each >> 1 for each in place or MIDDLE)
+    column, row = (each >> 1 for each in position or MIDDLE)
     dx, dy, kinds = columns - column, rows - row, classes.astype(np.intp) - 1
     near = (kinds * NEAR + ((dy + REACH) >> 1)) * NEAR + ((dx + REACH) >> 1)
     far = (kinds * FAR_ROWS + ((dy + 108) >> 3)) * FAR_COLUMNS + ((dx + 80) >> 3)
@@ -189,9 +189,9 @@ def share_among_cells(
     cells = np.zeros(ROWS * COLUMNS)
     for view, worths in ((now, stayed + appeared), (before, vanished)):
         if view:
-            features, places = np.unique(view.links, axis=0).T
+            features, indices = np.unique(view.links, axis=0).T
             counts = np.bincount(features, minlength=NUM_FEATURES)
-            np.add.at(cells, places, worths[features] / counts[features])
+            np.add.at(cells, indices, worths[features] / counts[features])
     return cells.reshape(ROWS, COLUMNS)
 
 

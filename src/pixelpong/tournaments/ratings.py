@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 # For each pair of players, the points of both in each of their games.
-Games = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
+PointsOfPairs = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
 
 ELO = 400 / np.log(10)  # Elo points per unit of θ: a lead of 400 means ten times the odds
 PRIOR = 1.0  # points added as won and lost against θ = 0, to keep ratings finite
@@ -60,7 +60,7 @@ def expect(lead: Any) -> Any:
     return 1 / (1 + np.exp(-lead))
 
 
-def rate(games: Games, size: int) -> tuple[Array, Array]:
+def rate(games: PointsOfPairs, size: int) -> tuple[Array, Array]:
     """Compute Elo ratings of `size` players with mean 0, [n], and 95 % intervals, [n, 2]."""
     wins = np.zeros((size, size))
     for (i, j), points in games.items():

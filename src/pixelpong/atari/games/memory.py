@@ -82,8 +82,8 @@ class Memory:
         """Copy a state; raise a `ConfigError` if these games cannot continue from it."""
         ours = self.arrays()
         if not isinstance(state, (tuple, list)) or not state:
-            found = f"a {type(state).__name__}"
-            raise ConfigError(must_be("the state", "one from clone_state()", found))
+            given = f"a {type(state).__name__}"
+            raise ConfigError(must_be("the state", "one from clone_state()", given))
         theirs = tuple(read_array("the state", each).copy() for each in state)
         size, rules = len(self.rules), theirs[0]
         if _form(rules) == _form(ours[0]):  # other games may have other arrays after this one

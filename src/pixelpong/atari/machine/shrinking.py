@@ -130,15 +130,15 @@ def _make_small_rows(columns: Shares, rows: Shares) -> str:
   %s = phi i32 [0, %row.end], [%s.next, %small.end]
   %s.at = mul i32 %s, {width}
   %to = getelementptr i8, ptr %out, i32 %s.at
-  %twin.place = getelementptr i32, ptr @twins, i32 %s
-  %twin = load i32, ptr %twin.place
+  %twin.address = getelementptr i32, ptr @twins, i32 %s
+  %twin = load i32, ptr %twin.address
   %has_twin = icmp sge i32 %twin, 0
-  %start.place = getelementptr i32, ptr @starts, i32 %s
-  %start = load i32, ptr %start.place
+  %start.address = getelementptr i32, ptr @starts, i32 %s
+  %start = load i32, ptr %start.address
   %start.kept = getelementptr ptr, ptr %sums, i32 %start
   %start.sums = load ptr, ptr %start.kept
-  %end.place = getelementptr i32, ptr @ends, i32 %s
-  %end = load i32, ptr %end.place
+  %end.address = getelementptr i32, ptr @ends, i32 %s
+  %end = load i32, ptr %end.address
   %end.kept = getelementptr ptr, ptr %sums, i32 %end
   %end.sums = load ptr, ptr %end.kept
   %is_equal = icmp eq ptr %start.sums, %end.sums
@@ -181,8 +181,8 @@ def _find_changes() -> str:
     for begin in range(0, WIDTH, _PART):
         for name in ("first", "second"):
             text += f"""
-  %{name}.place{begin} = getelementptr i8, ptr %{name}.row, i64 {begin}
-  %{name}.part{begin} = load {_BITS}, ptr %{name}.place{begin}, align 1
+  %{name}.address{begin} = getelementptr i8, ptr %{name}.row, i64 {begin}
+  %{name}.part{begin} = load {_BITS}, ptr %{name}.address{begin}, align 1
   %{name}.above{begin} = getelementptr i8, ptr %{name}.before, i64 {begin}
   %{name}.old{begin} = load {_BITS}, ptr %{name}.above{begin}, align 1
   %{name}.change{begin} = xor {_BITS} %{name}.part{begin}, %{name}.old{begin}"""
@@ -204,10 +204,10 @@ def _sum_columns(columns: Shares) -> str:
         low = min(int(sources.min()), WIDTH - room)
         levels, numbers = f"<{room} x i8>", f"<{room} x float>"
         text += f"""
-  %p.place{begin} = getelementptr i8, ptr %first.row, i64 {low}
-  %q.place{begin} = getelementptr i8, ptr %second.row, i64 {low}
-  %p{begin} = load {levels}, ptr %p.place{begin}, align 1
-  %q{begin} = load {levels}, ptr %q.place{begin}, align 1
+  %p.address{begin} = getelementptr i8, ptr %first.row, i64 {low}
+  %q.address{begin} = getelementptr i8, ptr %second.row, i64 {low}
+  %p{begin} = load {levels}, ptr %p.address{begin}, align 1
+  %q{begin} = load {levels}, ptr %q.address{begin}, align 1
   %is_more{begin} = icmp ugt {levels} %p{begin}, %q{begin}
   %most{begin} = select <{room} x i1> %is_more{begin}, {levels} %p{begin}, {levels} %q{begin}
   %window{begin} = uitofp {levels} %most{begin} to {numbers}"""
@@ -236,12 +236,12 @@ def _sum_rows(width: int, num_shares: int) -> str:
     text += f"""
   %share.row = mul i32 %s, {num_shares}
   %share.at = add i32 %share.row, %share.k
-  %source.place = getelementptr i32, ptr @sources, i32 %share.at
-  %source = load i32, ptr %source.place
+  %source.address = getelementptr i32, ptr @sources, i32 %share.at
+  %source = load i32, ptr %source.address
   %source.kept = getelementptr ptr, ptr %sums, i32 %source
   %source.sums = load ptr, ptr %source.kept
-  %weight.place = getelementptr float, ptr @weights, i32 %share.at
-  %weight = load float, ptr %weight.place
+  %weight.address = getelementptr float, ptr @weights, i32 %share.at
+  %weight = load float, ptr %weight.address
   %weight.one = insertelement {_VECTOR} poison, float %weight, i32 0
   %weight.all = shufflevector {_VECTOR} %weight.one, {_VECTOR} poison, {_INDICES} zeroinitializer"""
     for begin in range(0, width, LANES):

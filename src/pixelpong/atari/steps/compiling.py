@@ -223,13 +223,13 @@ def _hash_sources(function: Callable[..., Any]) -> str:
 @functools.cache
 def _follow_imports(files: frozenset[Path]) -> list[Path]:
     """List these files and all files of this package that they import, at any depth."""
-    found: set[Path] = set()
+    reached: set[Path] = set()
     left = set(files)
     while left:
         path = left.pop()
-        found.add(path)
-        left |= _list_imports(path) - found
-    return sorted(found)
+        reached.add(path)
+        left |= _list_imports(path) - reached
+    return sorted(reached)
 
 
 _IMPORT = re.compile(rb"^ *from ([\w.]+) import (\([^)]*\)|.*)$", re.M)
@@ -238,11 +238,11 @@ _IMPORT = re.compile(rb"^ *from ([\w.]+) import (\([^)]*\)|.*)$", re.M)
 @functools.cache
 def _list_imports(path: Path) -> frozenset[Path]:
     """List the files of this package from which a file imports something."""
-    modules, found = _list_modules(), set()
+    modules, imported = _list_modules(), set()
     for module, names in _IMPORT.findall(_read_source(path)):
         whole = [module, *(module + b"." + name for name in re.findall(rb"\w+", names))]
-        found |= {modules[name] for name in whole if name in modules}
-    return frozenset(found)
+        imported |= {modules[name] for name in whole if name in modules}
+    return frozenset(imported)
 
 
 @functools.cache

@@ -73,10 +73,10 @@ def set_turn(typing_context, machine, turn):  # type: ignore[no-untyped-def]
     def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         number = ir.IntType(32)
         at = MACHINE.fields["turn"][1]  # type: ignore[index]
-        place = builder.inttoptr(args[0], ir.IntType(8).as_pointer())
-        place = builder.gep(place, [ir.Constant(number, at)])
-        place = builder.bitcast(place, number.as_pointer())
-        builder.store(builder.trunc(args[1], number), place, align=1)
+        address = builder.inttoptr(args[0], ir.IntType(8).as_pointer())
+        address = builder.gep(address, [ir.Constant(number, at)])
+        address = builder.bitcast(address, number.as_pointer())
+        builder.store(builder.trunc(args[1], number), address, align=1)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), generate
@@ -93,11 +93,11 @@ def call_start_game(typing_context, address, machine):  # type: ignore[no-untype
         pointer = ir.IntType(8).as_pointer()
         kind = ir.FunctionType(ir.VoidType(), [pointer])
         function = builder.inttoptr(args[0], kind.as_pointer())
-        place = builder.inttoptr(args[1], pointer)
+        address = builder.inttoptr(args[1], pointer)
         is_called = builder.icmp_unsigned("!=", args[0], ir.Constant(ir.IntType(64), 0))
         with builder.if_then(is_called):
-            builder.call(function, [place])
-        return _read_results(context, builder, signature, place)
+            builder.call(function, [address])
+        return _read_results(context, builder, signature, address)
 
     return types.UniTuple(types.int64, len(_RESULTS))(types.int64, types.int64), generate
 
@@ -106,10 +106,10 @@ def _read_results(context: Any, builder: Any, signature: Any, machine: Any) -> A
     """Read the results of a machine's last frames."""
     number, results = ir.IntType(32), []
     for offset, bits in _RESULTS:
-        place = builder.gep(machine, [ir.Constant(number, offset)])
-        place = builder.bitcast(place, ir.IntType(bits).as_pointer())
+        address = builder.gep(machine, [ir.Constant(number, offset)])
+        address = builder.bitcast(address, ir.IntType(bits).as_pointer())
         widen = builder.sext if bits == 32 else builder.zext
-        results.append(widen(builder.load(place, align=1), ir.IntType(64)))
+        results.append(widen(builder.load(address, align=1), ir.IntType(64)))
     return context.make_tuple(builder, signature.return_type, results)
 
 

@@ -1,8 +1,8 @@
 """A game of Pong in the browser, picture by picture, between a person and an agent.
 
-`Game.tick` is called sixty times a second and emulates the frames that are due, one at speed 1. The
-agent plays the right side exactly as in training (`pixelpong.agent.game.Controller`) and takes the
-most probable action. A person's moves never stick.
+`BrowserGame.tick` is called sixty times a second and emulates the frames that are due, one at speed
+1. The agent plays the right side exactly as in training (`pixelpong.agent.game.Controller`) and
+takes the most probable action. A person's moves never stick.
 
 Messages to the browser, as JSON text:
 
@@ -69,7 +69,7 @@ class Message(msgspec.Struct, forbid_unknown_fields=True):
     serve: bool = False  # serve the ball or start the game
 
 
-class Game:
+class BrowserGame:
     """A game with the agent on the right; its `speed` is in frames per tick."""
 
     def __init__(self, agent: Agent, rng: np.random.Generator) -> None:
@@ -152,11 +152,11 @@ class Seats:
         finally:
             self._num_free += 1
 
-    async def make_game(self, run_id: str, which: str) -> Game:
+    async def make_game(self, run_id: str, which: str) -> BrowserGame:
         """Load a game against an agent."""
         rng = make_rng(int.from_bytes(os.urandom(4), "little"), "play")
         async with self._loading:
-            return await in_thread(lambda: Game(self._load_agent(run_id, which), rng))
+            return await in_thread(lambda: BrowserGame(self._load_agent(run_id, which), rng))
 
 
 async def play_socket(websocket: WebSocket, seats: Seats) -> None:
@@ -166,7 +166,7 @@ async def play_socket(websocket: WebSocket, seats: Seats) -> None:
     with contextlib.suppress(WebSocketDisconnect):
         try:
             with seats.take_one():
-                await _play(websocket, await seats.make_game(run_id, which))
+                await _run_clock(websocket, await seats.make_game(run_id, which))
         except (PixelpongError, ValueError) as error:
             with contextlib.suppress(RuntimeError):  # it has left
                 await websocket.send_json({"problem": on_one_line(str(error))[:500]})
@@ -188,7 +188,7 @@ async def _receive(websocket: WebSocket) -> Message:
     return decode(received["text"].encode("utf-8", "replace"), Message)
 
 
-async def _play(websocket: WebSocket, game: Game) -> None:
+async def _run_clock(websocket: WebSocket, game: BrowserGame) -> None:
     """Run the game's clock, send new pictures and states, and carry out messages."""
     await websocket.send_json({"palette": PALETTE.tolist()})
     now = asyncio.get_running_loop().time

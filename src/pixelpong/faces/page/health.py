@@ -68,8 +68,8 @@ def assess(record: Record) -> list[Finding]:
         finished = number_of(record.update, "update")
         text = f"It has finished {finished}; checks begin after {MIN_UPDATES}."
         return [Finding(NOTE, "Too early to tell", text)]
-    found = _check_pong(record) if record.game == PONG else _check_other(record)
-    findings = [finding for finding in found if finding is not None]
+    results = _check_pong(record) if record.game == PONG else _check_other(record)
+    findings = [finding for finding in results if finding is not None]
     if not findings:
         findings.append(Finding(GOOD, "No problems found", _describe_strength(record)))
     return findings

@@ -172,8 +172,8 @@ def listen(host: str, port: int, app: ASGIApp) -> tuple[socket.socket, Guard]:
     """Listen on an IPv4 address, at `port` or at any free port."""
     failure, advice = f"cannot listen on {host[:60]}:{port}", "choose another --host or --port"
     with refusing(failure, ConfigError, advice):
-        found = socket.getaddrinfo(host, None, socket.AF_INET)
-        address = ipaddress.ip_address(found[0][4][0])
+        addresses = socket.getaddrinfo(host, None, socket.AF_INET)
+        address = ipaddress.ip_address(addresses[0][4][0])
         try:
             bound = socket.create_server((str(address), port))
         except OSError as error:

@@ -4,7 +4,7 @@ import {
   isPong, listReturns, nameOption, rewrite,
 } from "./parts.js";
 import { mountCurves } from "./charts.js";
-import { Games } from "./viewer.js";
+import { ReelView } from "./viewer.js";
 
 /**
  * The view of a run; if an `agent` is given, of that agent's game alone. The `game` is named by
@@ -21,7 +21,7 @@ export function mountRun(element, signal, id, agent = null, game = "") {
   const [before, after] = [[result, build("p", {}, play), facts, health], [curves, note, rest]];
   element.append(build("div", { class: "row" }, title, state), problem, ...before, stage, ...after);
   document.title = `${id} · pixelpong`;
-  const games = new Games(stage, agent ?? "best", game), drawCurves = mountCurves(curves);
+  const games = new ReelView(stage, agent ?? "best", game), drawCurves = mountCurves(curves);
   signal.addEventListener("abort", () => games.leave());
   follow(`api/runs/${id}`, signal, (run) => {
     problem.replaceChildren(...buildProblem(run.trouble, run.isGone));

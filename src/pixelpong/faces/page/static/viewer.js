@@ -41,12 +41,12 @@ export function findAgent({ agents, best }, agent) {
 }
 
 /** Games of a run's agents; call `update(run)` when there are more, and `leave` at the end. */
-export class Games {
+export class ReelView {
   constructor(element, agent, game = "") {
     Object.assign(this, { agent, game, shown: null, timer: null });
     this.chooser = build("div");
     this.outcome = build("p", { class: "outcome", role: "status" });
-    this.stage = build("div", { class: "viewer-place" });
+    this.stage = build("div", { class: "viewer-stage" });
     element.append(this.chooser, this.outcome, this.stage);
   }
 
@@ -252,7 +252,7 @@ class Player {
     const lives = reel.lives ? `, lives ${reel.lives[step]}` : "";
     find(".score").textContent = this.isPong
       ? `opponent ${lost} : ${won} agent` : `score ${formatNumber(won - lost)}${lives}`;
-    find(".place").textContent = `step ${step} of ${this.last}`;
+    find(".step").textContent = `step ${step} of ${this.last}`;
     this.range.value = step;
     Object.assign(this.root.dataset, { step, sight: settings.sight });
     this.showExpectation();
