@@ -16,6 +16,7 @@ from pixelpong.sight.blobs import (
     find_player,
     find_row_background,
 )
+from pixelpong.sight.sharing import share_among_cells
 from pixelpong.sight.view import (
     NEAR,
     NUM_FEATURES,
@@ -28,7 +29,6 @@ from pixelpong.sight.view import (
     find_place,
     observe,
     see,
-    share_among_cells,
 )
 
 

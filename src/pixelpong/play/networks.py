@@ -39,7 +39,8 @@ from pixelpong.play.scenes import Scene
 from pixelpong.pong import features
 from pixelpong.seeding import make_rng
 from pixelpong.sight.blobs import COLUMNS, ROWS, find_cells
-from pixelpong.sight.view import START_ROUGH, View, see, share_among_cells
+from pixelpong.sight.sharing import share_among_cells
+from pixelpong.sight.view import START_FAR_WAYS, START_ROUGH, View, see
 
 # Values to use instead of a uniform number in [0, 1).
 GREEDY = -1.0  # take the most probable action
@@ -370,7 +371,8 @@ class GatedNetwork(Network):
         cells, classes = find_cells(self.scene.sight, screen)
         field = np.zeros(ROWS * COLUMNS, np.uint8)
         field[cells] = classes
-        field[np.unique(now.links[now.links[:, 0] >= START_ROUGH, 1])] += PLAYER
+        is_own = (START_ROUGH <= now.links[:, 0]) & (now.links[:, 0] < START_FAR_WAYS)
+        field[np.unique(now.links[is_own, 1])] += PLAYER
         before = earlier[0][1] if earlier else None
         return field.reshape(ROWS, COLUMNS), share_among_cells(now, before, inputs, shares)
 
