@@ -157,7 +157,8 @@ CURES = {
     "grp0 and grp1 latch each other": (tia, "    m.old_grp[q] = m.tia[GRP0 + q]\n", ""),
     "delay of players": (tia, "draw_before(m, 3 * t + 1,", "draw_before(m, 3 * t,"),
     "delay of the ball, which is none": (
-        tia, "    delay = DELAY[register]\n", "    delay = DELAY[register] + (register == ENABL)\n",
+        tia, "    clock = 3 * t + DELAY[register]\n",
+        "    clock = 3 * t + DELAY[register] + (register == ENABL)\n",
     ),
     "paddles the other way round": (
         cartridge, "LEFT_PADDLE, RIGHT_PADDLE = 0, 1", "LEFT_PADDLE, RIGHT_PADDLE = 1, 0",

@@ -29,7 +29,7 @@ from programs import (
 
 from pixelpong.atari.machine import registers as r
 from pixelpong.atari.machine.cartridges import facts
-from pixelpong.atari.machine.drawing import DISTANCES, NUM_COPIES
+from pixelpong.atari.machine.objects import DISTANCES, NUM_COPIES
 from pixelpong.atari.machine.record import TOP, WIDTH
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from machines import PlainMachine
 
-from pixelpong.atari.machine import banks, console, drawing, tia
+from pixelpong.atari.machine import banks, collisions, console, drawing, objects, tia
 from pixelpong.atari.machine import registers as r
 from pixelpong.atari.machine.lowering import Lowering, lower_modules
 from pixelpong.atari.machine.program import NOTHING, POINTER, Program
@@ -35,7 +35,7 @@ from pixelpong.pong.field import DRAW_FIELD, FIELD_TOP, PONG_MACHINE
 
 EXPORTS = {
     "begin_frame": 0, "end_frame": 1, "read": 3, "write": 3, "write_vsync": 2, "draw_to": 1,
-    "wait_for_timer": 2,
+    "wait_for_timer": 2, "wait_for_end_of_timer": 2,
 }  # fmt: skip
 """What the processor calls, with the number of arguments besides the machine."""
 
@@ -59,7 +59,7 @@ def compiled(tmp_path_factory):
     for name, count in EXPORTS.items():
         given = "".join(f", {each}: Int" for each in "abc"[:count])
         listed = "".join(f", {each}" for each in "abc"[:count])
-        pays = name in ("read", "write", "wait_for_timer")
+        pays = name in ("read", "write", "wait_for_timer", "wait_for_end_of_timer")
         body = f"return {name}(m{listed})" if pays else f"{name}(m{listed})\n    return 0"
         wrapper += f"def call_{name}(m: Machine{given}) -> Int:\n    {body}\n"
     folder, program = tmp_path_factory.mktemp("code"), Program(PONG_MACHINE, OWN)
@@ -69,7 +69,8 @@ def compiled(tmp_path_factory):
         Lowering(program, name).close()
     calls = machines.module_from(wrapper, folder, "calls")
     exports = [f"call_{name}" for name in EXPORTS]
-    lower_modules(program, (drawing, tia, banks, console, field, calls), exports)
+    modules = (objects, collisions, drawing, tia, banks, console, field, calls)
+    lower_modules(program, modules, exports)
     code = machines.compile_program(program, folder)
     return {
         name: machines.function_of(code, f"call_{name}", count) for name, count in EXPORTS.items()
@@ -106,7 +107,8 @@ def accesses(rng: np.random.Generator, count: int) -> Iterator[tuple[str, tuple[
         elif kind < 0.98:
             yield "draw_to", (3 * t,)
         else:
-            yield "wait_for_timer", (t, int(rng.integers(5, 9)))
+            name = "wait_for_timer" if kind < 0.99 else "wait_for_end_of_timer"
+            yield name, (t, int(rng.integers(5, 9)))
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ frame with ALE, which skips nothing.
 
 from __future__ import annotations
 
-from pixelpong.atari.machine.drawing import shows_playfield_alone
+from pixelpong.atari.machine.objects import shows_playfield_alone
 from pixelpong.atari.machine.record import (
     DRAW_PICTURE,
     MAX_LINES,

@@ -14,7 +14,9 @@ Read in this order:
     disassembly  which bytes of a cartridge are instructions
     registers    the TIA's registers and objects, by name
     tia          the TIA's response to the program's writes and reads
-    drawing      the pixels of each object, and the drawing of lines
+    drawing      the drawing of lines
+    objects      the pixels of each object in a line
+    collisions   which objects collide, and how most of the search is left out
     console      the bus, the memory and timer, the paddles, a frame
     past         the parts of older frames that a picture may contain
     playing      the inputs of each action; frames and their results

@@ -11,9 +11,11 @@ from types import ModuleType
 
 from pixelpong.atari.machine import (
     banks,
+    collisions,
     console,
     digits,
     drawing,
+    objects,
     past,
     playing,
     resetting,
@@ -28,7 +30,7 @@ from pixelpong.atari.machine.program import INT, NOTHING, POINTER, Program
 from pixelpong.atari.machine.record import MACHINE
 from pixelpong.atari.machine.translation import Translation
 
-CONSOLE = (drawing, tia, banks, console, past)
+CONSOLE = (objects, collisions, drawing, tia, banks, console, past)
 EXPORTS = ("play_frames", "start_game", "idle", "play")
 
 # The facts about a cartridge that are unknown when the console is compiled alone.

@@ -20,7 +20,8 @@ Written in typed Python. Sources: the data sheet of the 6532; for paddles, ALE, 
 from __future__ import annotations
 
 from pixelpong.atari.machine.banks import read_cartridge, write_cartridge
-from pixelpong.atari.machine.drawing import ALL_LATCHES, draw_to, objects_of
+from pixelpong.atari.machine.collisions import begin_pairs
+from pixelpong.atari.machine.drawing import draw_to, end_blanks
 from pixelpong.atari.machine.record import (
     ASIDE,
     FAR,
@@ -33,7 +34,7 @@ from pixelpong.atari.machine.record import (
     TOO_MANY,
     TOP,
 )
-from pixelpong.atari.machine.registers import ALL_OBJECTS, BLANK_CLOCKS, CLOCKS, CTRLPF, STALE
+from pixelpong.atari.machine.registers import ALL_OBJECTS, BLANK_CLOCKS, CLOCKS, CTRLPF
 from pixelpong.atari.machine.tia import charge_paddles, read_tia, write_tia
 from pixelpong.atari.machine.typed import Int, Machine, copy, inline
 
@@ -183,17 +184,31 @@ def wait_for_timer(m: Machine, t: Int, cycles: Int) -> Int:
     return t
 
 
+@inline
+def wait_for_end_of_timer(m: Machine, t: Int, cycles: Int) -> Int:
+    """Skip the iterations of ``wait: LDA INTIM, BPL wait`` before the timer has run out.
+
+    Until then, a read changes nothing, and bit 7 of a timer that started with 128 or less is 0, as
+    is that of its flag. The last iteration reads again. Return the cycle in which it starts.
+    """
+    end = m.timer_set + 1 + (m.timer << (m.timer_shift & 15))  # the first cycle after its end
+    if m.timer <= 128 and m.timer_read == 0 and t + 4 < end:
+        t += (end - t - 5 + cycles) // cycles * cycles
+    return t
+
+
 def begin_frame(m: Machine) -> None:
     """Restart the cycle count at the start of the line in which the last frame ended."""
     m.stop = 0
     m.now = min(max(m.begun, 0), FAR) if m.begun else m.cycle
     m.drawn = CLOCKS * (TOP + ROWS) if m.begun else CLOCKS * TOP
     m.unseen_until = FAR if m.begun else CLOCKS * TOP + BLANK_CLOCKS
-    m.dirty = ALL_OBJECTS | STALE
+    m.blanks_from = m.drawn
+    m.dirty = ALL_OBJECTS
     m.objects = 0
     m.meets = 0
-    m.cares = objects_of(ALL_LATCHES & ~m.collisions)
     m.mirrors = m.tia[CTRLPF] & 1 ^ m.late_mirror
+    begin_pairs(m)
     m.hmove_at = m.now - m.hmove_age if m.hmove_age else -FAR
     if m.vsync_end == 0:
         m.vsync_end = FAR
@@ -206,6 +221,8 @@ def finish_picture(m: Machine) -> None:
     if HAS_PAST:
         bottom = min(m.draws_until, bottom)
     draw_to(m, min(3 * m.now, bottom))
+    if m.draws == 0 and m.blanks:
+        end_blanks(m, m.blanks_from, min(m.drawn, bottom))
     if HAS_PAST == 0 and m.drawn < bottom:
         mirrors = m.mirrors
         copy(m, ASIDE, 0, STATE_SIZE)

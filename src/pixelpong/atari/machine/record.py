@@ -130,11 +130,17 @@ MACHINE = np.dtype(
         # Drawing. Everything is drawn up to `drawn`, in colour clocks since the frame's start.
         ("objects", "u1"),  # bit o: object o has a pixel in the line
         ("dirty", "u1"),  # bit o: the mask of object o is out of date
-        ("on", "u1"),  # bit o: object o has a pixel somewhere
         ("meets", "<u2"),  # latches of the pairs of objects that overlap somewhere in the line
-        ("cares", "u1"),  # bit o: while nothing is drawn, object o matters to a latch not yet set
         ("drawn", "<i4"),
         ("unseen_until", "<i4"),  # the beam shows no pixel between `drawn` and this clock
+        # What may collide while nothing is drawn, see `atari.machine.collisions`.
+        ("on", "u1"),  # bit o: object o has a pixel somewhere
+        ("moved", "u1"),  # bit o: the reach of object o is out of date
+        ("cares", "u1"),  # bit o: object o matters to a latch that is not yet set
+        ("near", "<u2"),  # latches of the pairs of objects whose reaches overlap
+        ("possible", "<u2"),  # those of which both objects are on
+        ("reach", "<u8", (6, 3)),  # the columns that an object can cover where it is
+        ("blanks_from", "<i4"),  # the clock of the HMOVE that set `blanks`
         ("mask", "<u8", (6, 3)),  # the pixels of each object in a line, bit x for column x
         ("shades", "u1", 256),  # the picture's value for each palette index
         ("picture", "u1", MOST_ROWS * WIDTH),  # palette indices or other shades

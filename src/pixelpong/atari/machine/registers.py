@@ -19,7 +19,6 @@ RESMP0, RESMP1, HMOVE, HMCLR, CXCLR = 0x28, 0x29, 0x2A, 0x2B, 0x2C
 # The objects, which are bit numbers in `objects` and `dirty`.
 PLAYFIELD, PLAYER0, PLAYER1, MISSILE0, MISSILE1, BALL = 0, 1, 2, 3, 4, 5
 ALL_OBJECTS = 0b111111
-STALE = 1 << 6  # a bit of `dirty`: `on` must be computed again
 
 CLOCKS = 228  # colour clocks in a line
 BLANK_CLOCKS = 68  # colour clocks before the first pixel of a line
@@ -52,13 +51,22 @@ CHANGES_OBJECTS = make_table(
     {
         NUSIZ0: 1 << PLAYER0 | 1 << MISSILE0, NUSIZ1: 1 << PLAYER1 | 1 << MISSILE1,
         CTRLPF: 1 << PLAYFIELD | 1 << BALL, REFP0: 1 << PLAYER0, REFP0 + 1: 1 << PLAYER1,
-        ENAM0: 1 << MISSILE0 | STALE, ENAM1: 1 << MISSILE1 | STALE, ENABL: 1 << BALL | STALE,
-        **dict.fromkeys((PF0, PF1, PF2), 1 << PLAYFIELD | STALE), VDELBL: 1 << BALL | STALE,
-        VDELP0: 1 << PLAYER0 | STALE, VDELP1: 1 << PLAYER1 | STALE,
-        RESMP0: 1 << MISSILE0 | STALE, RESMP1: 1 << MISSILE1 | STALE,
+        ENAM0: 1 << MISSILE0, ENAM1: 1 << MISSILE1, ENABL: 1 << BALL,
+        **dict.fromkeys((PF0, PF1, PF2), 1 << PLAYFIELD), VDELBL: 1 << BALL,
+        VDELP0: 1 << PLAYER0, VDELP1: 1 << PLAYER1, RESMP0: 1 << MISSILE0, RESMP1: 1 << MISSILE1,
         **{RESP0 + k: 1 << PLAYER0 + k for k in range(5)},
     },
 )  # fmt: skip
+
+# Those of them that it may move or resize, so that they reach other columns. The playfield reaches
+# no more columns than it has pixels.
+MOVES_OBJECTS = tuple(
+    objects if register in (NUSIZ0, NUSIZ1, CTRLPF, PF0, PF1, PF2) else 0
+    for register, objects in enumerate(CHANGES_OBJECTS)
+)
+
+# Registers that switch objects other than the playfield on or off.
+SWITCHES = make_table(64, 0, dict.fromkeys((ENAM0, ENAM1, ENABL, VDELP0, VDELP1, VDELBL), 1))
 
 # The clocks until a write takes effect; for PF0, PF1 and PF2, they depend on the cycle's low bits.
 DELAY = make_table(

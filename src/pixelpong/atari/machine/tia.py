@@ -22,13 +22,20 @@ Source: see `atari.machine.registers`; HMOVE was measured on ALE for all cycles 
 
 from __future__ import annotations
 
+from pixelpong.atari.machine.collisions import ALL_LATCHES, find_cares, find_pairs, note_move
 from pixelpong.atari.machine.drawing import (
-    ALL_LATCHES,
+    draw_and_switch,
+    draw_before,
+    draw_before_move,
+    draw_to,
+)
+from pixelpong.atari.machine.objects import (
     DISTANCES,
     NUM_COPIES,
-    draw_before,
-    draw_to,
-    objects_of,
+    changes_between_lines,
+    objects_switched_on,
+    players_and_ball_on,
+    playfield_on,
 )
 from pixelpong.atari.machine.record import FAR, FRAME_DONE, HAS_PAST, MAX_LINES, WIDTH
 from pixelpong.atari.machine.registers import *
@@ -44,6 +51,16 @@ _MOST_OHM = 1_000_000  # more means that there is no paddle
 _MIDDLE = make_table(8, 4, {5: 8, 7: 16})
 _SPREAD = make_table(8, 8, {5: 16, 7: 32})
 
+# The columns by which HMOVE moves an object to the right, modulo the width of a line, by the cycle
+# of the write and the object's HM register, which means −8 … 7 columns to the left. This is the
+# distance at the start of a line. Later, objects move less far to the left, or even to the right.
+_MOTIONS = (*range(0, -8, -1), *range(8, 0, -1))
+_HMOVE_COLUMNS = (
+    *(tuple(max(r, (3 * t + 1 >> 2) - 9) % WIDTH for r in _MOTIONS) for t in range(21)),
+    *(tuple(min(0, r - (3 * t + 1 >> 2) + 47) % WIDTH for r in _MOTIONS) for t in range(21, 75)),
+    tuple(r % WIDTH for r in _MOTIONS),
+)
+
 # Writes.
 
 
@@ -58,23 +75,45 @@ def strobed_position(t: Int, is_player: Int) -> Int:
 
 def set_register(m: Machine, t: Int, register: Int, value: Int) -> None:
     """Write a new value to a register of colours, shapes or switches; this ends the band."""
-    delay = DELAY[register]
+    clock = 3 * t + DELAY[register]
+    moved = MOVES_OBJECTS[register]
     if register >= PF0 and register <= PF2:
-        delay = PLAYFIELD_DELAY[t & 3]
-    draw_before(m, 3 * t + delay, CHANGES_OBJECTS[register])
+        clock = 3 * t + PLAYFIELD_DELAY[t & 3]
+    if moved:
+        draw_before_move(m, clock, moved)
+    else:
+        draw_before(m, clock, CHANGES_OBJECTS[register])
     m.dirty |= CHANGES_OBJECTS[register]
     m.tia[register] = value & MEANING[register]
+    if m.draws == 0:
+        note_move(m, moved)
+        if register >= PF0 and register <= PF2:
+            draw_and_switch(m, clock, m.on & ~(1 << PLAYFIELD) | playfield_on(m))
+        elif SWITCHES[register]:
+            draw_and_switch(m, clock, objects_switched_on(m))
+
+
+@inline
+def set_colour(m: Machine, t: Int, register: Int, value: Int) -> None:
+    """Write to COLUxx, which changes no object."""
+    if m.draws:
+        set_register(m, t, register, value)
+    else:
+        m.tia[register] = value & MEANING[register]
 
 
 def set_size(m: Machine, t: Int, register: Int, value: Int) -> None:
     """Write to NUSIZx, and make a hidden first copy visible again."""
     p = register - NUSIZ0
+    if changes_between_lines(m):
+        draw_to(m, 3 * t)  # ends the previous line if it has not ended yet
     is_star = m.star_form if p == 0 else 0
     if m.tia[register] != value or m.hidden >> p & 1 or is_star:
         set_register(m, t, register, value)
         m.hidden &= ~(1 << p)
         if p == 0:
             m.star_form = 0
+        find_cares(m)
 
 
 def set_control(m: Machine, t: Int, value: Int) -> None:
@@ -82,9 +121,12 @@ def set_control(m: Machine, t: Int, value: Int) -> None:
     if m.mirrors != m.tia[CTRLPF] & 1:
         draw_to(m, 3 * t)  # ends the previous line if it has not ended yet
     mirrors = value & 1 if t % 76 * 3 < BLANK_CLOCKS + 79 else m.mirrors
+    if mirrors != value & 1:
+        draw_to(m, 3 * t)  # what changes at this line's end does not change at an earlier one's
     if m.tia[CTRLPF] != value or mirrors != m.mirrors:
         set_register(m, t, CTRLPF, value)
         m.mirrors = mirrors
+        find_pairs(m)
 
 
 def set_player(m: Machine, t: Int, register: Int, value: Int) -> None:
@@ -100,11 +142,14 @@ def set_player(m: Machine, t: Int, register: Int, value: Int) -> None:
         dirty |= 1 << BALL
     if dirty:
         draw_before(m, 3 * t + 1, dirty)
-        m.dirty |= dirty | STALE
+        m.dirty |= dirty
     m.old_grp[q] = m.tia[GRP0 + q]
     if p == 1:
         m.old_enabl = m.tia[ENABL]
     m.tia[register] = value
+    if dirty and m.draws == 0:
+        others = m.on & ~(1 << PLAYER0 | 1 << PLAYER1 | 1 << BALL)
+        draw_and_switch(m, 3 * t + 1, others | players_and_ball_on(m))
 
 
 @inline
@@ -119,13 +164,16 @@ def set_switch(m: Machine, t: Int, register: Int, value: Int) -> None:
 def set_lock(m: Machine, t: Int, register: Int, value: Int) -> None:
     """Write to RESMPx: hide a missile, or release it at its player's middle."""
     p = register - RESMP0
-    draw_before(m, 3 * t, CHANGES_OBJECTS[register])
+    draw_before_move(m, 3 * t, CHANGES_OBJECTS[register])
     if value & 2 == 0:
         m.position[2 + p] = (m.position[p] + _MIDDLE[m.tia[NUSIZ0 + p] & 7]) % WIDTH
         if p == 0:
             m.star_form = 0
     m.dirty |= CHANGES_OBJECTS[register]
     m.tia[register] = value & 2
+    if m.draws == 0:
+        note_move(m, CHANGES_OBJECTS[register])
+        draw_and_switch(m, 3 * t, objects_switched_on(m))
 
 
 def find_copy(m: Machine, p: Int, column: Int) -> Int:
@@ -151,15 +199,17 @@ def set_player_position(m: Machine, t: Int, p: Int) -> None:
     clock = 3 * t + 11 * (kind == 1)  # the current copy is drawn to its end
     if HAS_PAST:
         m.touched = clock
-    draw_before(m, clock, 1 << PLAYER0 + p)
+    draw_to(m, clock)  # in any case, because the next end of a line ends `hidden`
     m.position[p] = column
     m.hidden = m.hidden & ~(1 << p) | (kind != 2) << p
     m.dirty |= 1 << PLAYER0 + p
+    note_move(m, 1 << PLAYER0 + p)
+    find_cares(m)
 
 
 def set_bar_position(m: Machine, t: Int, register: Int) -> None:
     """Write to RESMx or RESBL: move a bar to the beam, or less far just after HMOVE."""
-    draw_before(m, 3 * t + DELAY[register], CHANGES_OBJECTS[register])
+    draw_before_move(m, 3 * t + DELAY[register], CHANGES_OBJECTS[register])
     column = strobed_position(t, 0)
     cycle = t % 76
     since = t - m.hmove_at
@@ -178,34 +228,40 @@ def set_bar_position(m: Machine, t: Int, register: Int) -> None:
             column = 5
     m.dirty |= CHANGES_OBJECTS[register]
     m.position[register - RESP0] = column
+    note_move(m, CHANGES_OBJECTS[register])
+
+
+@inline
+def moved_by_hmove(m: Machine, cycle: Int) -> Int:
+    """Return the objects that HMOVE moves, or that change their form with it."""
+    moved = m.hidden << PLAYER0 | (m.stars | m.star_form != 0) << MISSILE0
+    motions = m.tia[HMP0] | m.tia[HMP0 + 1] | m.tia[HMM0] | m.tia[HMM0 + 1] | m.tia[HMBL]
+    if motions == 0 and _HMOVE_COLUMNS[cycle][0] == 0:
+        return moved
+    for k in range(5):
+        moved |= (_HMOVE_COLUMNS[cycle][m.tia[HMP0 + k] >> 4] != 0) << PLAYER0 + k
+    return moved
 
 
 def move_objects(m: Machine, t: Int) -> None:
-    """Write to HMOVE: move each object by its HM register, −8 … 7 columns to the left.
-
-    This is the distance at the start of a line. Later in the line, objects move less far to the
-    left, or even to the right.
-    """
-    draw_before(m, 3 * t, ALL_OBJECTS - (1 << PLAYFIELD))
+    """Write to HMOVE: move each object by its HM register."""
     cycle = t % 76
-    steps = 3 * cycle + 1 >> 2
-    dirty = m.hidden << PLAYER0 | (m.star_form != 0) << MISSILE0
-    for k in range(5):
-        right = 8 - (m.tia[HMP0 + k] >> 4 ^ 8)
-        if cycle <= 20:
-            right = max(right, steps - 9)
-        elif cycle < 75:
-            right = min(0, right - steps + 47)
-        if right != 0:
-            m.position[k] = (m.position[k] + WIDTH + right) % WIDTH
-            dirty |= 1 << PLAYER0 + k
+    moved = moved_by_hmove(m, cycle)
+    draw_before_move(m, 3 * t, moved)
     if cycle <= 20 or cycle == 75:
         m.blanks = HAS_COMBS
+        m.blanks_from = max(m.blanks_from, 3 * t)
     m.hmove_at = t
-    m.stars = 0
-    m.star_form = 0
-    m.hidden = 0
-    m.dirty |= dirty & ALL_OBJECTS
+    if moved:
+        for k in range(5):
+            right = _HMOVE_COLUMNS[cycle][m.tia[HMP0 + k] >> 4]
+            m.position[k] = (m.position[k] + right) % WIDTH
+        m.stars = 0
+        m.star_form = 0
+        m.hidden = 0
+        m.dirty |= moved
+        note_move(m, moved)
+        find_cares(m)
 
 
 def set_motion(m: Machine, t: Int, value: Int) -> None:
@@ -214,6 +270,7 @@ def set_motion(m: Machine, t: Int, value: Int) -> None:
         draw_to(m, 3 * t)
         m.stars = 1
         m.star = 0
+        find_pairs(m)
     m.tia[HMM0] = value & 0xF0
 
 
@@ -227,6 +284,7 @@ def set_blank(m: Machine, t: Int, value: Int) -> None:
         m.emptied_until = t
         charge_paddles(m)
     m.tia[VBLANK] = value
+    find_pairs(m)
 
 
 def charge_paddles(m: Machine) -> None:
@@ -243,9 +301,10 @@ def charge_paddles(m: Machine) -> None:
 
 def clear_collisions(m: Machine, t: Int) -> None:
     """Write to CXCLR; afterwards, latches that were set matter again."""
+    m.collisions = ALL_LATCHES  # no latch need be searched that is cleared now
     draw_to(m, 3 * t)
     m.collisions = 0
-    m.cares = objects_of(ALL_LATCHES)
+    find_pairs(m)
 
 
 def write_vsync(m: Machine, t: Int, value: Int) -> None:
@@ -296,6 +355,8 @@ def write_tia(m: Machine, t: Int, register: Int, value: Int) -> Int:
         set_control(m, t, value)
     elif register in (RESMP0, RESMP1):
         set_lock(m, t, register, value)
+    elif register >= COLUP0 and register <= COLUBK:
+        set_colour(m, t, register, value)
     elif IS_PLAIN[register] and register != VBLANK:
         set_register(m, t, register, value)
     elif register == VSYNC:
@@ -324,7 +385,8 @@ def read_tia(m: Machine, t: Int, address: Int, bus: Int) -> Int:
         return bus | is_charged(m, t, register & 3) << 7
     if register >= 12:
         return bus | (m.fire[register & 1] & 0x80 if register < 14 else 0)
-    draw_to(m, 3 * t)
+    if m.draws or m.possible & ~m.collisions & 3 << 2 * register:
+        draw_to(m, 3 * t)
     two = m.collisions >> 2 * register
     return (two & 1) << 7 | (two & 2) << 5 | bus
 

@@ -46,6 +46,7 @@ from pixelpong.atari.machine.tia_writes import write_register
 _BANK = 4096  # size of a bank in bytes
 _FEW = 32  # with up to this many entries, comparing pc is as fast as a table
 _LINES_LEFT = 14  # number of lines at the end of the longest frame that are interpreted
+_INTIM, _TIMINT = 0x284, 0x285  # the timer and its flag, without the address's other bits
 _LIMIT = "if t > GUARD: goto(handover)"
 
 
@@ -263,7 +264,8 @@ class Translation:
     def _skip_loop(self, instruction: Instruction) -> str:
         """Return code that skips to the last iteration of a wait loop of two instructions.
 
-        ``wait: LDA INTIM, BNE wait`` waits for the timer; ``wait: DEY, BPL wait`` only waits.
+        ``wait: LDA INTIM, BNE wait`` waits for the timer to be 0; with BPL, or with the timer's
+        flag, until it has run out. ``wait: DEY, BPL wait`` and ``wait: DEY, BNE wait`` only wait.
         """
         spot = self._next(instruction)
         branch = self._code[spot] if spot is not None else None
@@ -271,12 +273,19 @@ class Translation:
             return ""
         name, mode, cost = instruction.opcode
         cycles = cost + 3 + ((instruction.pc ^ branch.after) & 0xFF00 > 0)
-        is_timer = mode == "abs" and instruction.word & 0x1287 == 0x284
-        if name in ("LDA", "LDX", "LDY") and is_timer and branch.opcode.name == "BNE":
+        port, condition = instruction.word & 0x1287 if mode == "abs" else 0, branch.opcode.name
+        is_load, is_count = name in ("LDA", "LDX", "LDY"), name in ("DEX", "DEY")
+        if is_load and port == _INTIM and condition == "BNE":
             return f"t = wait_for_timer(m, t, {cycles})\n"
-        if name in ("DEX", "DEY") and branch.opcode.name == "BPL":
-            register = name[2].lower()
+        if condition == "BPL" and (
+            (is_load and port in (_INTIM, _TIMINT)) or (name == "BIT" and port == _TIMINT)
+        ):
+            return f"t = wait_for_end_of_timer(m, t, {cycles})\n"
+        register = name[2].lower()
+        if is_count and condition == "BPL":
             return f"if {register} < 128: t += {cycles} * {register}; {register} = 0\n"
+        if is_count and condition == "BNE":
+            return f"t += {cycles} * ({register} - 1 & 255); {register} = 1\n"
         return ""
 
     # Operands.
