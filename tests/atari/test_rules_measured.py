@@ -259,6 +259,10 @@ def test_missile_0_becomes_a_field_of_stars(pair):
             ends = assemble("STA zp 02") * 4 + assemble(f"LDA imm {value:02X}") + delay(wait)
             ends += assemble(f"STA zp {register:02X}")
             yield (register, value, wait), (stars(3, 21, 0x60, then=ends), [1, 2, 7, 4, 5], OBJECTS)
+        # Its size written once more, as the first thing in a line.
+        for count in range(1, 6):
+            ends = assemble("STA zp 02") * count + assemble("LDA imm 10; STA zp 04")
+            yield ("again", count), (stars(3, 21, 0x60, then=ends), [1, 2, 7, 4, 5], OBJECTS)
 
     states = [
         (label, pair.case(program, written, hm=motions, position=APART))

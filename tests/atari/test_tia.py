@@ -14,8 +14,7 @@ from machines import PlainMachine
 
 from pixelpong.atari.machine import banks, collisions, console, drawing, objects, tia
 from pixelpong.atari.machine import registers as r
-from pixelpong.atari.machine.lowering import Lowering, lower_modules
-from pixelpong.atari.machine.program import NOTHING, POINTER, Program
+from pixelpong.atari.machine.program import Program
 from pixelpong.atari.machine.record import (
     DRAW_NOTHING,
     DRAW_PICTURE,
@@ -55,26 +54,9 @@ def draws_fields(monkeypatch):
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
     """TIA and console in machine code; the functions by name."""
-    wrapper = "from pixelpong.atari.machine.typed import *\n"
-    for name, count in EXPORTS.items():
-        given = "".join(f", {each}: Int" for each in "abc"[:count])
-        listed = "".join(f", {each}" for each in "abc"[:count])
-        pays = name in ("read", "write", "wait_for_timer", "wait_for_end_of_timer")
-        body = f"return {name}(m{listed})" if pays else f"{name}(m{listed})\n    return 0"
-        wrapper += f"def call_{name}(m: Machine{given}) -> Int:\n    {body}\n"
-    folder, program = tmp_path_factory.mktemp("code"), Program(PONG_MACHINE, OWN)
-    program.add_names({"rom": (0,) * 2048})
-    for name in ("run_translated", "interpret"):  # nothing here
-        program.declare(name, {"m": POINTER}, NOTHING)
-        Lowering(program, name).close()
-    calls = machines.module_from(wrapper, folder, "calls")
-    exports = [f"call_{name}" for name in EXPORTS]
-    modules = (objects, collisions, drawing, tia, banks, console, field, calls)
-    lower_modules(program, modules, exports)
-    code = machines.compile_program(program, folder)
-    return {
-        name: machines.function_of(code, f"call_{name}", count) for name, count in EXPORTS.items()
-    }
+    modules = (objects, collisions, drawing, tia, banks, console, field)
+    program = Program(PONG_MACHINE, OWN)
+    return machines.compile_calls(program, modules, EXPORTS, tmp_path_factory.mktemp("code"))
 
 
 def random_machine(rng: np.random.Generator) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import importlib.util
+import inspect
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -20,8 +21,9 @@ from pixelpong.atari.machine import registers as r
 from pixelpong.atari.machine.cache import cache_folder
 from pixelpong.atari.machine.cartridge import Cartridge
 from pixelpong.atari.machine.compiled import load_game
+from pixelpong.atari.machine.lowering import Lowering, lower_modules
 from pixelpong.atari.machine.native import NativeCode, Source
-from pixelpong.atari.machine.program import Program
+from pixelpong.atari.machine.program import NOTHING, POINTER, Program
 from pixelpong.atari.machine.record import PADDLE_CENTRE, PADDLE_TURN, STATE
 
 _ANNOTATIONS = "from __future__ import annotations"
@@ -148,6 +150,33 @@ def function_of(code: NativeCode, name: str, num_arguments: int) -> Callable[...
     numbers = [ctypes.c_int32] * num_arguments
     call = code.function(name, ctypes.c_int32, ctypes.c_void_p, *numbers)
     return lambda record, *arguments: call(record.ctypes.data, *arguments)
+
+
+def compile_calls(
+    program: Program, modules: Iterable[ModuleType], calls: dict[str, int], folder: Path
+) -> dict[str, Callable[..., int]]:
+    """Modules without a processor; functions of them by name, with their numbers of arguments."""
+    wrapper = "from pixelpong.atari.machine.typed import *\n"
+    signatures = {
+        name: inspect.signature(value)
+        for module in modules
+        for name, value in vars(module).items()
+        if name in calls
+    }
+    for name, count in calls.items():
+        given = "".join(f", {each}: Int" for each in "abc"[:count])
+        listed = "".join(f", {each}" for each in "abc"[:count])
+        pays = signatures[name].return_annotation == "Int"
+        body = f"return {name}(m{listed})" if pays else f"{name}(m{listed})\n    return 0"
+        wrapper += f"def call_{name}(m: Machine{given}) -> Int:\n    {body}\n"
+    program.add_names({"rom": (0,) * 2048})
+    for name in ("run_translated", "interpret"):  # nothing here
+        program.declare(name, {"m": POINTER}, NOTHING)
+        Lowering(program, name).close()
+    exports = [f"call_{name}" for name in calls]
+    lower_modules(program, (*modules, module_from(wrapper, folder, "calls")), exports)
+    code = compile_program(program, folder)
+    return {name: function_of(code, f"call_{name}", count) for name, count in calls.items()}
 
 
 def compile_cartridge(
