@@ -263,7 +263,8 @@ def test_a_late_mirror_reaches_a_player_at_the_edge(calls):
         t = 76 * LINE + cycle
         for after in (20, 60, 100):
             writes = [(t - 400, r.CXCLR, 0), (t, r.CTRLPF, bits)]
-            writes += [(t + after, 2, -1), (t + after + 3, r.GRP0, 0)]
+            # Reads: after the first one, what is near is known for the rest of the line.
+            writes += [(t + 4, 2, -1), (t + after, 2, -1), (t + after + 3, r.GRP0, 0)]
             state = require_equal(calls, machine, writes, (cycle, bits, column, after))
             hits += state["collisions"][0] != 0
             end = t + after
