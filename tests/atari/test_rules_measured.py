@@ -256,12 +256,11 @@ def test_missile_0_becomes_a_field_of_stars(pair):
         for register, value, wait in itertools.product(
             (*range(r.NUSIZ0, r.RESBL + 1), *range(r.GRP0, r.CXCLR + 1)), (0, 0x70), (4, 21, 50)
         ):
-            ends = assemble("STA zp 02") * 4 + assemble(f"LDA imm {value:02X}") + delay(wait)
+            ends = assemble("STA zp 02; " * 4 + f"LDA imm {value:02X}") + delay(wait)
             ends += assemble(f"STA zp {register:02X}")
             yield (register, value, wait), (stars(3, 21, 0x60, then=ends), [1, 2, 7, 4, 5], OBJECTS)
-        # Its size written once more, as the first thing in a line.
-        for count in range(1, 6):
-            ends = assemble("STA zp 02") * count + assemble("LDA imm 10; STA zp 04")
+        for count in range(1, 6):  # its size again, as the first thing in a line
+            ends = assemble("STA zp 02; " * count + "LDA imm 10; STA zp 04")
             yield ("again", count), (stars(3, 21, 0x60, then=ends), [1, 2, 7, 4, 5], OBJECTS)
 
     states = [
@@ -269,8 +268,7 @@ def test_missile_0_becomes_a_field_of_stars(pair):
         for label, (program, motions, written) in cases()
     ]
     pair.compare(states, 900)
-    wanted = dict(states)[7, 6]
-    (machine,) = pair.run_ours(wanted)
+    (machine,) = pair.run_ours(dict(states)[7, 6])
     assert machine["stars"] == 1
 
 
