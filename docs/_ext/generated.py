@@ -12,11 +12,13 @@ import contextlib
 import io
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from curves import draw_curves, spell_score
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
@@ -171,16 +173,15 @@ def describe_breakout() -> str:
 def describe_learned() -> str:
     """A table of all games but Pong: what the preset atari learns in each."""
     record = _load("any_game")
-    found: dict[str, list[dict[str, Any]]] = {}
-    for row in record.get("rows", []):
-        found.setdefault(row["game"], []).append(row)
-    reasons = record.get("stopped", {})
+    counts = Counter(row["game"] for row in record.get("rows", []))
+    medians, reasons = _medians(record), record.get("stopped", {})
     games = (name for name in cartridges.scored_names() if name != PONG)
     rows = [
         (
             f"`{name}`",
             *_describe_players(name),
-            *_describe_learning(found.get(name, []), reasons.get(name, "not measured")),
+            *_describe_learning(medians.get(name), reasons.get(name, "not measured")),
+            str(counts[name]),
         )
         for name in games
     ]
@@ -191,28 +192,49 @@ def describe_learned() -> str:
     return _table(head, rows) + "\n"
 
 
+def describe_curves() -> str:
+    """The learning curves of these games, the median seed of each, and how many games learn."""
+    medians = _medians(_load("any_game"))
+    if not medians:
+        return ""
+    ordered = [medians[name] for name in cartridges.scored_names() if name in medians]
+    known = [(row, scores) for row in ordered if (scores := find_scores(row["game"]))]
+    learned = sum(row["score"] - 3 * row["error"] > scores.random for row, scores in known)
+    passed = sum(row["score"] > scores.human for row, scores in known)
+    words = (
+        f"Of {number_of(len(known), 'game')} with known scores, {learned} end above random play by "
+        f"three standard errors, and {passed} above the human tester."
+    )
+    return f"{words}\n\n```{{raw}} html\n{draw_curves(ordered)}\n```\n"
+
+
+def _medians(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The row with the median score of each game."""
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for row in record.get("rows", []):
+        rows.setdefault(row["game"], []).append(row)
+    return {
+        game: sorted(its, key=lambda it: it["score"])[(len(its) - 1) // 2]
+        for game, its in rows.items()
+    }
+
+
 def _describe_players(game: str) -> tuple[str, str]:
     """What random play and a person score."""
     scores = find_scores(game)
-    return (_spell_score(scores.random), _spell_score(scores.human)) if scores else ("–", "–")
+    return (spell_score(scores.random), spell_score(scores.human)) if scores else ("–", "–")
 
 
-def _describe_learning(rows: list[dict[str, Any]], reason: str) -> tuple[str, ...]:
-    """The run with the median score, and the number of runs."""
-    if not rows:
-        return reason, "–", "–", "–", "–", "0"
-    row = sorted(rows, key=lambda it: it["score"])[(len(rows) - 1) // 2]
-    low, high = map(_spell_score, row["ci95"])
+def _describe_learning(row: dict[str, Any] | None, reason: str) -> tuple[str, ...]:
+    """The score of a run, its interval, its share of a person's, its steps and seconds."""
+    if row is None:
+        return reason, "–", "–", "–", "–"
+    low, high = map(spell_score, row["ci95"])
     share = human_normalised(row["game"], row["score"])
     normalised = "–" if share is None else f"{100 * share:.0f} %"
     millions, seconds = f"{row['steps'] / 1e6:.2f} M", f"{row['seconds']:.0f}"
-    score = _spell_score(row["score"])
-    return score, f"{low} to {high}", normalised, millions, seconds, str(len(rows))
-
-
-def _spell_score(value: float) -> str:
-    """A score, with one decimal if it is small."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.1f}"
+    score = spell_score(row["score"])
+    return score, f"{low} to {high}", normalised, millions, seconds
 
 
 def _load(name: str) -> dict[str, Any]:
@@ -259,6 +281,7 @@ DIRECTIVES = {
     "speeds": describe_speeds,
     "breakout": describe_breakout,
     "learned": describe_learned,
+    "curves": describe_curves,
 }
 
 

@@ -17,6 +17,7 @@ import tempfile
 import textwrap
 from functools import cache
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from pages import wait_for
@@ -202,6 +203,34 @@ def test_the_table_of_what_is_learned_has_all_games_and_the_median_seed(tmp_path
     shown = "| 1.7 | 30.5 | 46.0 | 43.0 to 49.0 | 154 % | 1.00 M | 15 | 3 |"
     assert lines["breakout"] == f"| `breakout` {shown}"
     assert "| it needs time |" in lines["et"]
+
+
+def test_the_curves_are_those_of_the_record_and_lines_are_where_scores_are(tmp_path, monkeypatch):
+    monkeypatch.setattr(generated, "BENCHMARKS", tmp_path)
+    assert generated.describe_curves() == ""
+    curve = {"steps": [100, 200, 400], "score": [1.7, 11.7, 21.7]}
+    row = {"steps": 400, "score": 31.0, "error": 1.0, "curve": curve}
+    rows = [row | {"game": name} for name in ("tetris", "breakout", "seaquest")]
+    rows[2]["score"] = 71.0  # random play has 68.4
+    (tmp_path / "any_game.json").write_text(json.dumps({"rows": rows}))
+    words, _, _, *drawn, _ = generated.describe_curves().splitlines()
+    assert words == (
+        "Of 2 games with known scores, 1 end above random play by three standard errors, and 1 "
+        "above the human tester."
+    )
+    picture = ElementTree.fromstring("".join(drawn))
+    breakout, seaquest, tetris = picture.findall("g")
+    assert [panel.find("text").text for panel in (breakout, seaquest, tetris)] == [
+        "breakout", "seaquest", "tetris",
+    ]  # fmt: skip
+    # From random play, 1.7, at the bottom, to a person, 30.5, at the top: 46 units for 28.8 points.
+    assert breakout.find("polyline").get("points") == "30.0,64.0 56.0,48.0 108.0,32.1"
+    assert [line.get("d") for line in breakout.findall("path")] == ["M4 64.0H108", "M4 18.0H108"]
+    assert len(seaquest.findall("path")) == 1, "a person would flatten the curve"
+    assert tetris.findall("path") == []
+    assert {panel.get("transform") for panel in (breakout, seaquest, tetris)} == {
+        "translate(0 0)", "translate(116 0)", "translate(232 0)",
+    }  # fmt: skip
 
 
 def test_each_night_all_tests_run_that_make_test_leaves_out():
