@@ -27,8 +27,8 @@ class Processes(ProcessPoolExecutor):
     def __init__(self, workers: int, *, hears: bool = False) -> None:
         """Make a pool whose processes start when they are needed.
 
-        If it `hears`, the processes send the lines of `pixelpong.notices`. Then call `read_notice` often
-        enough: they wait if some hundreds of lines are unread.
+        If it `hears`, the processes send the lines of `pixelpong.notices`. Then call `read_notice`
+        often enough: they wait if some hundreds of lines are unread.
         """
         context = multiprocessing.get_context("spawn")
         child_end, self._parent_end = context.Pipe(duplex=False)
