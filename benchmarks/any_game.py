@@ -33,6 +33,7 @@ from pixelpong.schema import decode
 from pixelpong.scores import find_scores
 
 CURVE = 24  # points of a curve
+UNTRAINED_EPISODES = 30
 
 
 def train(game: str, seed: int, steps: int, episodes: int, folder: Path) -> dict[str, Any]:
@@ -46,7 +47,15 @@ def train(game: str, seed: int, steps: int, episodes: int, folder: Path) -> dict
         pixelpong.resume(path, quiet=True)
     else:
         pixelpong.train(run=path, quiet=True, game=game, seed=seed, **options)
-    return describe(RunDirectory(path)) | {"core_seconds": round(time.process_time() - began, 1)}
+    row = describe(RunDirectory(path)) | {"core_seconds": round(time.process_time() - began, 1)}
+    return row | ({} if find_scores(game) else play_untrained(path))
+
+
+def play_untrained(path: Path) -> dict[str, Any]:
+    """Return the score of random play where none is published: that of the untrained agent."""
+    tested = pixelpong.evaluate(path, UNTRAINED_EPISODES, checkpoint=0)
+    error = tested.std / math.sqrt(len(tested.returns))
+    return {"random": {"score": round(tested.mean_return, 2), "error": round(error, 4)}}
 
 
 def describe(run: RunDirectory) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -198,14 +199,23 @@ def describe_curves() -> str:
     if not medians:
         return ""
     ordered = [medians[name] for name in cartridges.scored_names() if name in medians]
-    known = [(row, scores) for row in ordered if (scores := find_scores(row["game"]))]
-    learned = sum(row["score"] - 3 * row["error"] > scores.random for row, scores in known)
-    passed = sum(row["score"] > scores.human for row, scores in known)
+    humans = [(row["score"], it.human) for row in ordered if (it := find_scores(row["game"]))]
+    learned = sum(map(_beats_random_play, ordered))
+    passed = sum(score > human for score, human in humans)
     words = (
-        f"Of {number_of(len(known), 'game')} with known scores, {learned} end above random play by "
-        f"three standard errors, and {passed} above the human tester."
+        f"Of {number_of(len(ordered), 'game')}, {learned} end above random play by three standard "
+        f"errors. Of {len(humans)} with a known score of a person, {passed} end above it."
     )
     return f"{words}\n\n```{{raw}} html\n{draw_curves(ordered)}\n```\n"
+
+
+def _beats_random_play(row: dict[str, Any]) -> bool:
+    """Whether a score is above random play's, published or measured, by three standard errors."""
+    scores, measured = find_scores(row["game"]), row.get("random", {"score": 0.0, "error": 0.0})
+    if scores:
+        measured = {"score": scores.random, "error": 0.0}
+    error = math.hypot(row["error"], measured["error"])
+    return bool(row["score"] - 3 * error > measured["score"])
 
 
 def _medians(record: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -211,12 +211,13 @@ def test_the_curves_are_those_of_the_record_and_lines_are_where_scores_are(tmp_p
     curve = {"steps": [100, 200, 400], "score": [1.7, 11.7, 21.7]}
     row = {"steps": 400, "score": 31.0, "error": 1.0, "curve": curve}
     rows = [row | {"game": name} for name in ("tetris", "breakout", "seaquest")]
-    rows[2]["score"] = 71.0  # random play has 68.4
+    rows[0]["random"] = {"score": 26.0, "error": 1.3}  # 5.0 above it are 3.05 standard errors
+    rows[2]["score"] = 71.0  # random play has 68.4, which is 2.6 standard errors below
     (tmp_path / "any_game.json").write_text(json.dumps({"rows": rows}))
     words, _, _, *drawn, _ = generated.describe_curves().splitlines()
     assert words == (
-        "Of 2 games with known scores, 1 end above random play by three standard errors, and 1 "
-        "above the human tester."
+        "Of 3 games, 2 end above random play by three standard errors. Of 2 with a known score of "
+        "a person, 1 end above it."
     )
     picture = ElementTree.fromstring("".join(drawn))
     breakout, seaquest, tetris = picture.findall("g")
