@@ -101,16 +101,16 @@ def test_what_the_player_sees_is_relative_to_it():
     assert {it for it in here if it < START_MOVES} == {it for it in there if it < START_MOVES}
     assert here - there == {*find_place(62, 82)} - {*find_place(72, 100)} != set()
     # The player's middle is in cell (41, 31); it does not see itself.
-    assert 1 * NEAR * NEAR + (7 + 25) // 2 * NEAR + (5 + 25) // 2 in here
+    assert 1 * NEAR * NEAR + (7 + 33) // 2 * NEAR + (5 + 33) // 2 in here
     assert START_FAR + (1 * 27 + (7 + 108) // 8) * 20 + (5 + 80) // 8 in here
     assert not [it for it in here if it < NEAR * NEAR]
     assert not [it for it in here if START_FAR <= it < START_FAR + 27 * 20]
 
 
-def test_near_tiles_reach_25_cells_to_the_left_and_above_and_24_to_the_right_and_below():
+def test_near_tiles_reach_33_cells_to_the_left_and_above_and_32_to_the_right_and_below():
     sight = plain_sight(1, 1)
-    for dx, dy, is_near in [(-25, 0, 1), (-26, 0, 0), (24, 0, 1), (25, 0, 0),
-                            (0, -25, 1), (0, -26, 0), (0, 24, 1), (0, 25, 0)]:  # fmt: skip
+    for dx, dy, is_near in [(-33, 0, 1), (-34, 0, 0), (32, 0, 1), (33, 0, 0),
+                            (0, -33, 1), (0, -34, 0), (0, 32, 1), (0, 33, 0)]:  # fmt: skip
         (here,) = features_of(
             see(sight, paint((2, 50, 40, 1, 1), (4, 50 + dy, 40 + dx, 1, 1)), None)
         )
@@ -130,7 +130,7 @@ def test_cells_of_the_players_class_are_seen_outside_its_box_only():
 def test_until_the_player_is_seen_it_is_in_the_middle_and_has_no_place():
     lonely, empty = paint((4, 52, 40, 1, 1)), paint()
     view = see(plain_sight(1, 9), lonely, None)
-    tiles = {1 * NEAR * NEAR + 12 * NEAR + 12, START_FAR + (1 * 27 + 13) * 20 + 10}
+    tiles = {1 * NEAR * NEAR + 16 * NEAR + 16, START_FAR + (1 * 27 + 13) * 20 + 10}
     assert (view.position, features_of(view)) == (None, [tiles])
     seen = see(plain_sight(1, 9), paint((2, 10, 20, 3, 3)), view)
     assert (seen.position, {*find_place(42, 22)} <= features_of(seen)[0]) == ((42, 22), True)

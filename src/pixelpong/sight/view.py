@@ -7,7 +7,7 @@
    Veness and Bowling, 2012, call this contingency awareness). It is the blob of the player's class
    that is nearest in size and to its last position.
 4. Features, all relative to the player: for each lit cell that is not the player's own, its class
-   and the tile it is in, near (2 × 2 cells, within 25 cells) and far (8 × 8 cells, everywhere).
+   and the tile it is in, near (2 × 2 cells, within 33 cells) and far (8 × 8 cells, everywhere).
    For each small blob that has moved since the frame before: how far, and the way that it goes, one
    of eight, with the tile that its middle is in, near (4 × 4 cells, within 32) and far. Also where
    the player is.
@@ -49,7 +49,7 @@ MOST_MOVED = 16  # the farthest that a blob moves between two frames, in half ce
 WAYS, WAY_CLASSES = 9, 4  # 3 × 3, that in the middle is none; classes c and c + 4 share them
 
 # The sizes of the groups of features, and where each group starts.
-NEAR, REACH = 25, 25  # tiles in each direction; cells to the left and above
+NEAR, REACH = 33, 33  # tiles in each direction; cells to the left and above
 FAR_ROWS, FAR_COLUMNS = 27, 20
 MOVES = MOST_MOVED + 1  # in each direction, in cells
 START_FAR = NUM_CLASSES * NEAR * NEAR
@@ -169,7 +169,7 @@ def find_tiles(
     dx, dy, kinds = columns - column, rows - row, classes.astype(np.intp) - 1
     near = (kinds * NEAR + ((dy + REACH) >> 1)) * NEAR + ((dx + REACH) >> 1)
     far = (kinds * FAR_ROWS + ((dy + 108) >> 3)) * FAR_COLUMNS + ((dx + 80) >> 3)
-    is_near = (abs(2 * dx + 1) < 2 * REACH) & (abs(2 * dy + 1) < 2 * REACH)  # −25 … 24
+    is_near = (abs(2 * dx + 1) < 2 * REACH) & (abs(2 * dy + 1) < 2 * REACH)  # −33 … 32
     links = np.stack([_link(cells, near), _link(cells, START_FAR + far)], axis=1)
     return links[np.stack([is_near & is_other, is_other], axis=1)]
 
