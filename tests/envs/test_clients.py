@@ -68,6 +68,8 @@ def test_every_game_is_ale_pys_own_environment(game, rules):
         ("pong", {"opponent": "club", "observation": "pixels"}),
         ("breakout", {"observation": "atari", "full_action_space": True}),
         ("breakout", {"coins": "pixelpong"}),
+        ("breakout", {"obs_type": "grayscale"}),
+        ("breakout", {"obs_type": "ram"}),
     ],
 )
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
@@ -159,6 +161,8 @@ def test_a_frame_skip_that_wrappers_would_repeat_is_seen_by_them():
     ("options", "says"),
     [
         ({"frameskip": 4, "frame_skip": 4}, "frameskip is frame_skip; leave out one"),
+        ({"obs_type": "ram", "observation": "ram"}, "leave out obs_type or observation"),
+        ({"obs_type": "frame"}, "obs_type must be rgb, grayscale or ram, not 'frame'"),
         ({"frameskip": (2, 5)}, "frameskip must be a whole number.+ give max_frameskip"),
         ({"repeat_action_probabilty": 0.1}, "unknown option .+ mean repeat_action_probability"),
         ({"game": "breakout", "observation": "field"}, "breakout has no observation 'field'"),

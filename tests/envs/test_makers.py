@@ -42,7 +42,8 @@ GIVEN = {
     "repeat_action_probability": {"repeat_action_probability": 0.5},
     "max_num_frames_per_episode": {"max_num_frames_per_episode": 2}, "noop_max": {"noop_max": 3},
     "use_fire_reset": {"use_fire_reset": False}, "episodic_life": {"episodic_life": True},
-    "life_loss_info": {"life_loss_info": True}, "reward_clipping": {"reward_clipping": False},
+    "life_loss_info": {"life_loss_info": True}, "ram_info": {"ram_info": True},
+    "reward_clipping": {"reward_clipping": False},
     "full_action_space": {"full_action_space": True}, "continuous": {"continuous": True},
     "continuous_action_threshold": {"continuous": True, "continuous_action_threshold": 0.2},
     "img_height": {"observation": "atari", "img_height": 50},
@@ -52,7 +53,7 @@ GIVEN = {
     "maxpool": {"observation": "atari", "maxpool": False},
     # `make_env` alone has these.
     "environment": {"environment": "Pong-v0"}, "frame_skip": {"frame_skip": 2},
-    "sticky": {"sticky": 0.5}, "max_frames": {"max_frames": 2},
+    "sticky": {"sticky": 0.5}, "max_frames": {"max_frames": 2}, "obs_type": {"obs_type": "ram"},
 }  # fmt: skip
 PAIRS = [
     {"actions": "six", "full_action_space": True}, {"game": "breakout", "continuous": True},
@@ -61,6 +62,8 @@ PAIRS = [
     {"games": ["breakout", "breakout"]}, {"continuous": True, "full_action_space": True},
     {"game": "breakout", "full_action_space": True}, {"actions": "two", "continuous": True},
     {"coins": "ale", "max_frameskip": 5}, {"games": []}, {"games": None}, {"frameskip": 4.0},
+    {"obs_type": "grayscale"}, {"obs_type": "ram", "observation": "ram"},
+    {"games": ["pong", "air_raid"], "observation": "ram", "full_action_space": True},
     {"max_frameskip": 2}, {"game": "double_dunk"}, {"games": ["pong"] * 2, "game": "breakout"},
 ]  # fmt: skip
 

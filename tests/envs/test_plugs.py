@@ -154,7 +154,10 @@ def test_a_second_game_brings_an_observation_and_actions_and_nothing_general_cha
         (lambda: WithColumns(2, actions="all"), "actions must be sides, not 'all'"),
         (lambda: WithColumns(2, opponent="self"), "breakout has no second player"),
         (lambda: VectorEnv(2), "game must be a name of ale-py's"),
-        (lambda: VectorEnv(2, "columns", game="breakout"), "observation must be atari or frame"),
+        (
+            lambda: VectorEnv(2, "columns", game="breakout"),
+            "observation must be atari, frame, grayscale or ram",
+        ),
         (lambda: VectorEnv(2, game="breakuot"), "unknown game 'breakuot'; did you mean breakout"),
     ],
 )

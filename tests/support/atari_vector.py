@@ -145,7 +145,7 @@ class SideBySide(_Both):
 # What both say of a game, besides the results of a step.
 _SAID = ("lives", "game_over", "game_truncated", "getFrameNumber", "getEpisodeFrameNumber")
 _DRAWN = ("getRAM", "getScreen", "getScreenGrayscale", "getScreenRGB")
-_OURS = {"frames", "points_won", "points_lost"}  # what we say of Pong besides
+_OURS = {"frames", "points_won", "points_lost", "ram"}  # what we say besides; three of Pong
 _THEIRS = {"seeds"}  # what ale-py says at the first reset besides
 
 
@@ -156,7 +156,8 @@ class OneSideBySide(_Both):
         """Make both; ours by its id if `by_id`."""
         super().__init__()
         self._lives = 0
-        own = options | ({"coins": "ale"} if game == "pong" else {})
+        self._has_pictures = options.get("obs_type") != "ram" or bool(options.get("render_mode"))
+        own = options | {"ram_info": True} | ({"coins": "ale"} if game == "pong" else {})
         if by_id:
             self.ours = gymnasium.make(f"pixelpong.envs:{id_of(game)}", **own).unwrapped
         else:
@@ -213,7 +214,9 @@ class OneSideBySide(_Both):
             self._differ(f"info has {sorted(info)}, not {sorted(their_info)}")
         for name in info.keys() & their_info.keys():
             self._compare_values(name, info[name], their_info[name])
-        for name in _SAID + _DRAWN:
+        if "ram" in info:
+            self._compare_values("info's ram", info["ram"], self.theirs.ale.getRAM())
+        for name in _SAID + (_DRAWN if self._has_pictures else ("getRAM",)):
             self._compare_values(name, *(getattr(it.ale, name)() for it in self._each))
         self._compare_values("game_over", *(it.ale.game_over(False) for it in self._each))
         self._compare_values("render", *(it.render() for it in self._each if it.render_mode))
@@ -325,6 +328,7 @@ def draw_options_of_one(rng: np.random.Generator) -> dict[str, Any]:
     continuous = {"continuous": True, "continuous_action_threshold": one_of(0.5, 0.1, 0.9)}
     return {
         "by_id": one_of(True, False),
+        "obs_type": one_of("rgb", "rgb", "grayscale", "ram"),
         "repeat_action_probability": one_of(0.0, 0.25, 0.25, 0.7),
         "frameskip": one_of(1, 2, 3, 4, 4, 5, 7),
         "max_num_frames_per_episode": one_of(108_000, 108_000, 1, 7, 200, 999),

@@ -7,4 +7,4 @@ import pixelpong
 if TYPE_CHECKING:
     pixelpong.train("fast", updatez=3)  # type: ignore[call-arg]
     pixelpong.train("fast", updates="3")  # type: ignore[arg-type]
-    pixelpong.make_env(observation="ram")  # type: ignore[arg-type]
+    pixelpong.make_env(observation="rgb")  # type: ignore[arg-type]

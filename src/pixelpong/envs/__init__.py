@@ -31,9 +31,10 @@ def AtariVectorEnv(game: str, num_envs: int, **options: Any) -> VectorEnv:  # no
     return VectorEnv(num_envs, game=game, _maker=_ATARI_VECTOR_ENV, **options)
 
 
-def make_many(num_envs: int = 1, observation: Any = "frame", **options: Any) -> VectorEnv:
+def make_many(num_envs: int = 1, observation: Any = None, **options: Any) -> VectorEnv:
     """Make many games of `pixelpong.make_env`, with its options, as one environment."""
-    return VectorEnv(num_envs, observation, **SingleEnv.vector_options(OF_ID, **options))
+    options = SingleEnv.vector_options(OF_ID, observation=observation, **options)
+    return VectorEnv(num_envs, **options)
 
 
 # An id means one game, whether one environment is made or many. The environments check their input

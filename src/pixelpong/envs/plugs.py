@@ -16,7 +16,7 @@ from pixelpong.pong.native import PONG, for_two
 from pixelpong.pong.observations import OBSERVATIONS
 
 # For type checkers; a test compares them with what there is.
-Observation = Literal["atari", "frame", "pixels", "field"]
+Observation = Literal["atari", "frame", "grayscale", "ram", "pixels", "field"]
 Actions = Literal["six", "three", "two"]
 
 DEFAULT_GAME = "pong"

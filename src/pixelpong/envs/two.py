@@ -14,7 +14,6 @@ import gymnasium
 import numpy as np
 
 from pixelpong.atari.envs.maker import Maker
-from pixelpong.atari.games.views import FRAME
 from pixelpong.envs.plugs import DEFAULT_GAME, Observation
 from pixelpong.envs.vector import VectorEnv
 from pixelpong.errors import ConfigError, must_be
@@ -41,6 +40,8 @@ MAKE_TWO = Maker(
 
 class TwoPlayerEnv(ParallelEnv):
     """Make a game for two learners, with the options of `pixelpong.make_vec`.
+
+    Both sides see the same memory with ``"ram"``: it cannot be mirrored.
 
     >>> env = TwoPlayerEnv("pixels", actions="three")
     >>> observations, infos = env.reset(seed=0)
@@ -97,8 +98,8 @@ class TwoPlayerEnv(ParallelEnv):
 
         There are no `options`. They are not refused, because PettingZoo's own tests give some.
         """
-        observations, _ = self._envs.reset(seed=seed)
-        return self._see(observations[0]), {agent: {} for agent in self.agents}
+        observations, infos = self._envs.reset(seed=seed)
+        return self._see(observations[0]), self._name_infos(infos)
 
     def step(self, actions: Each) -> tuple[Each, Each, Each, Each, Each]:
         """Play a step with one action per agent."""
@@ -109,12 +110,11 @@ class TwoPlayerEnv(ParallelEnv):
             named = ", ".join(map(str, actions)) if is_named else repr(actions)
             raise ConfigError(must_be("actions", "those of right and left", named))
         numbers: Any = [[actions[agent] for agent in self.possible_agents]]
-        observations, (reward,), (over,), (cut,), _ = self._envs.step(numbers)
+        observations, (reward,), (over,), (cut,), infos = self._envs.step(numbers)
         rewards = {"right": float(reward), "left": 0.0 - float(reward)}
         names = self.possible_agents
         is_over, is_cut = (dict.fromkeys(names, bool(each)) for each in (over, cut))
-        infos: Each = {agent: {} for agent in names}
-        return self._see(observations[0]), rewards, is_over, is_cut, infos
+        return self._see(observations[0]), rewards, is_over, is_cut, self._name_infos(infos)
 
     def render(self) -> Any:
         """Return the newest frame, [210, 160, 3] uint8, if ``render_mode`` is ``"rgb_array"``."""
@@ -125,9 +125,17 @@ class TwoPlayerEnv(ParallelEnv):
         """End the threads."""
         self._envs.close()
 
+    def _name_infos(self, infos: dict[str, Any]) -> Each:
+        """Return each side's info: the console's memory if it is shown."""
+        return {
+            agent: {name: infos[name][0].copy() for name in ("ram",) if name in infos}
+            for agent in self.possible_agents
+        }
+
     def _see(self, right: Any) -> Each:
         """Return each side's observation."""
         kind = self._envs._view.observation
         axis = kind.horizontal_axis
-        left = mirror(right) if kind is FRAME else right if axis is None else np.flip(right, axis)
+        is_picture = kind.reads_frames
+        left = mirror(right) if is_picture else right if axis is None else np.flip(right, axis)
         return {"right": right, "left": np.array(left, order="C")}

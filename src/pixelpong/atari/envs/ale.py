@@ -101,8 +101,8 @@ class Ale:
         frames = self._envs._games.frames
         if not len(frames):
             raise ConfigError(
-                "ale has pictures only for the observation 'frame' or with "
-                "render_mode='rgb_array'; choose one of the two."
+                "ale has pictures only for the observations 'frame' and 'grayscale' or with "
+                "render_mode='rgb_array'; choose one of them."
             )
         return frames[0]
 

@@ -13,7 +13,7 @@ from pixelpong.atari.envs.options import EnvOptions
 from pixelpong.atari.envs.plug import Plugs
 from pixelpong.atari.games.opponents import Opponents
 from pixelpong.atari.games.rules import FIRE, Rules
-from pixelpong.atari.games.views import ATARI, FRAME, Observation, View
+from pixelpong.atari.games.views import ATARI, Observation, View
 from pixelpong.atari.machine.cartridge import Cartridge
 from pixelpong.atari.machine.cartridges import cartridge
 from pixelpong.atari.machine.palette import PALETTES
@@ -81,11 +81,12 @@ def make_opponents(options: EnvOptions, plugs: Plugs) -> Opponents | None:
 def make_view(options: EnvOptions, observation: Observation) -> View:
     """Make the view: what is observed of the games, and what is kept."""
     rows = max(cartridge(game).rows for game in options.all_games)
-    keeps_frames = observation is FRAME or options.render_mode is not None
+    keeps_frames = observation.reads_frames or options.render_mode is not None
     has_opponents = options.opponent not in (BUILTIN, SELF)
     return View(
         observation,
         keeps_frames=keeps_frames or has_opponents,
+        shows_ram=options.ram_info,
         height=options.img_height,
         width=options.img_width,
         channels=1 if options.grayscale else 3,

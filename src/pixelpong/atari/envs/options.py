@@ -71,7 +71,7 @@ _OF_ATARI = {"img_height": 84, "img_width": 84, "grayscale": True, "stack_num": 
 # Options that do not affect the future of a game.
 _FREE = (
     "num_envs", "num_threads", "thread_affinity_offset", "batch_size", "copy", "reward_clipping",
-    "opponent", "games",
+    "opponent", "games", "ram_info",
 )  # fmt: skip
 
 
@@ -174,7 +174,7 @@ def _check_together(options: EnvOptions, plugs: Plugs) -> None:
     all_facts = [cartridge(game) for game in games]
     if len({find_observations(plugs, game)[options.observation] for game in games}) > 1:
         what = f"{options.observation!r} is another observation in each of the games"
-        raise EnvError(f"{what}; choose 'atari' or 'frame'.")
+        raise EnvError(f"{what}; choose one that every game has, such as 'atari'.")
     if options.opponent not in (BUILTIN, SELF) and len(games) > 1:
         raise EnvError("An opponent plays one game; give the others an environment of their own.")
     sets = {f.legal_actions if options.has_all_actions else f.actions for f in all_facts}
@@ -183,9 +183,10 @@ def _check_together(options: EnvOptions, plugs: Plugs) -> None:
             "The games have different numbers of actions; choose full_action_space=True, and leave "
             "out games that do not have all eighteen."
         )
-    if options.observation != "atari" and len({facts.rows for facts in all_facts}) > 1:
+    kind = find_observations(plugs, options.all_games[0])[options.observation]
+    if kind.reads_frames and len({facts.rows for facts in all_facts}) > 1:
         what = "The games have pictures of different sizes"
-        raise EnvError(f"{what}; choose the observation 'atari'.")
+        raise EnvError(f"{what}; choose the observation 'atari' or 'ram'.")
 
 
 def _check_game(options: EnvOptions, game: str, maker: Maker, plugs: Plugs) -> None:

@@ -39,9 +39,9 @@ class Part(NamedTuple):
         if len(self.games) == self.results.numbers.shape[1]:
             return self.results
         which = slice(self.first, self.first + len(self.games))
-        observations, final, numbers, ends = self.results
+        observations, final, numbers, ends, rams = self.results
         shown = observations[which], final[which] if len(final) else final
-        return Results(*shown, numbers[:, which], ends[:, which])
+        return Results(*shown, numbers[:, which], ends[:, which], rams[which])
 
 
 class Pending(NamedTuple):
@@ -84,12 +84,13 @@ def join(parts: tuple[Part, ...]) -> Results:
     """Join the results of these games; results of one step are not copied."""
     if len(parts) == 1:
         return parts[0].read()
-    observations, final, numbers, ends = zip(*(part.read() for part in parts), strict=True)
+    observations, final, numbers, ends, rams = zip(*(part.read() for part in parts), strict=True)
     return Results(
         np.concatenate(observations),
         np.concatenate(final),
         np.concatenate(numbers, axis=1),
         np.concatenate(ends, axis=1),
+        np.concatenate(rams),
     )
 
 
@@ -99,7 +100,7 @@ def give(parts: tuple[Part, ...]) -> Step:
     Raises:
         EmulatorError: one of the games met something that the console does not support.
     """
-    observations, final, numbers, (is_over, is_cut, _) = join(parts)
+    observations, final, numbers, (is_over, is_cut, _), rams = join(parts)
     raise_faults(numbers)
     infos = {
         "env_id": np.concatenate([part.games for part in parts]),
@@ -107,6 +108,8 @@ def give(parts: tuple[Part, ...]) -> Step:
         "frame_number": numbers[TOTAL_FRAMES],
         "episode_frame_number": numbers[EPISODE_FRAMES],
     }
+    if len(rams):
+        infos["ram"] = rams
     if len(final) and (is_over | is_cut).any():
         ended = is_over | is_cut
         infos["final_obs"] = shown = observations.copy()

@@ -32,6 +32,7 @@ from pixelpong.atari.sides import BUILTIN
 from pixelpong.errors import ConfigError, must_be, unknown
 from pixelpong.schema import MAX_FRAMES, FrameLimit, FrameSkip, Share
 
+ObsType = Literal["rgb", "grayscale", "ram"]
 Step = tuple[NDArray[Any], float, bool, bool, dict[str, Any]]
 EnvironmentName = TypeVar("EnvironmentName", bound=str)  # for type checkers
 
@@ -40,11 +41,13 @@ _OUR_WORDS = {
     "frame_skip": "frameskip", "sticky": "repeat_action_probability",
     "max_frames": "max_num_frames_per_episode",
 }  # fmt: skip
+# ale-py's words for observations, with ours.
+OBS_TYPES = {"rgb": "frame", "grayscale": "grayscale", "ram": "ram"}
 _ONE_GAME = {"num_envs": 1, "games": None, "batch_size": 0, "autoreset_mode": "Disabled"}
 MAKE_ENV = Maker(
     "make_env",
     _ONE_GAME | {"num_threads": 1, "thread_affinity_offset": -1},
-    ("environment", *_OUR_WORDS),
+    ("environment", "obs_type", *_OUR_WORDS),
     {theirs: ours for ours, theirs in _OUR_WORDS.items()},
 )
 # An id names one game. Gymnasium's make_vec makes many of it.
@@ -69,8 +72,9 @@ class SingleEnv(
     """One exact game as a Gymnasium environment.
 
     Args:
-        observation: ``"frame"``, [210, 160, 3] uint8; some games have more rows; ``"atari"``, as in
-            `pixelpong.make_vec`; or one that the game brings.
+        observation: ``"frame"``, the default, [210, 160, 3] uint8; some games have more rows;
+            ``"grayscale"``, the same in grey, [210, 160]; ``"ram"``, the console's memory, [128]
+            uint8; ``"atari"``, as in `pixelpong.make_vec`; or one that the game brings.
         game: the cartridge, by ale-py's name, such as ``"ms_pacman"``; by default that of
             `vector_env`.
         actions, opponent: as in `pixelpong.make_vec`, if the game brings them.
@@ -83,6 +87,8 @@ class SingleEnv(
         sticky: probability that a frame keeps the held action; the same.
         max_frames: frames after which an episode is cut off; the same.
         full_action_space: use all actions of the console.
+        obs_type: ale-py's word for `observation`: ``"rgb"``, ``"grayscale"`` or ``"ram"``.
+        ram_info: ``info["ram"]`` is the console's memory, [128] uint8.
         render_mode: ``"rgb_array"`` for `render`, or None.
         others: options of `pixelpong.make_vec`, such as ``noop_max`` or ``max_frameskip``; and
             ``frameskip``, ``repeat_action_probability`` and ``max_num_frames_per_episode``,
@@ -106,7 +112,7 @@ class SingleEnv(
 
     def __init__(  # noqa: PLR0913 - see `make_vec`
         self,
-        observation: ObservationName = "frame",  # type: ignore[assignment]
+        observation: ObservationName | None = None,
         *,
         game: str | None = None,
         actions: ActionsName | None = None,
@@ -117,6 +123,8 @@ class SingleEnv(
         sticky: Share | None = None,
         max_frames: FrameLimit | None = None,
         full_action_space: bool = False,
+        obs_type: ObsType | None = None,
+        ram_info: bool = False,
         render_mode: Literal["rgb_array"] | None = None,
         **others: Any,
     ) -> None:
@@ -124,11 +132,12 @@ class SingleEnv(
             "game": game, "actions": actions, "opponent": opponent, "coins": coins,
             "environment": environment, "frame_skip": frame_skip, "sticky": sticky,
             "max_frames": max_frames, "full_action_space": full_action_space,
+            "observation": observation, "obs_type": obs_type, "ram_info": ram_info,
             "render_mode": render_mode,
         }  # fmt: skip
         options = self.vector_options(MAKE_ENV, **given | others)
         self.environment = environment or next(iter(self.environments.rules))
-        self._envs = envs = self.vector_env(observation=observation, **options)
+        self._envs = envs = self.vector_env(**options)
         self.ale = Ale(envs)
         checked = envs._options
         low, high = checked.frameskip, checked.most_frames
@@ -145,6 +154,7 @@ class SingleEnv(
         rules = (*_OUR_WORDS, *_OUR_WORDS.values(), "max_frameskip")  # None: as the name says
         options = {name: it for name, it in options.items() if it is not None or name not in rules}
         options, words = _spell_as_ale(maker.complete(options))
+        options["observation"] = _choose_observation(options, maker)
         named = dict(cls._find_rules(options.pop("environment", None), maker))
         if {"frameskip", "max_frameskip"} & options.keys():
             named.pop("max_frameskip", None)
@@ -269,9 +279,21 @@ class SingleEnv(
             "episode_frame_number": self.ale.getEpisodeFrameNumber(),
             "frame_number": self.ale.getFrameNumber(),
         }
+        if self._envs._options.ram_info:
+            info["ram"] = self.ale.getRAM()
         if plug := self._envs.plugs.get(self._envs.game_names[0]):
             info |= plug.describe(self._envs.games[0])
         return info
+
+
+def _choose_observation(options: dict[str, Any], maker: Maker) -> Any:
+    """Take ale-py's word for the observation out of the options; return ours."""
+    ours, theirs = options.get("observation"), options.pop("obs_type", None)
+    if theirs is None:
+        return "frame" if ours is None else ours
+    if ours is not None:
+        raise EnvError(f"{maker.name}: obs_type is observation; leave out obs_type or observation.")
+    return OBS_TYPES[check_option("obs_type", ObsType, theirs, maker)]
 
 
 def _spell_as_ale(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:

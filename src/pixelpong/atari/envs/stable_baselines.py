@@ -53,7 +53,7 @@ class StepsWithEpisodes(VectorEnv[Any, Any]):
     def _collect(self, parts: tuple[Part, ...]) -> Step:
         """Add the episodes' returns and lengths, and which games lost a life, to the infos."""
         step = super()._collect(parts)
-        _, _, numbers, ends = join(parts)
+        _, _, numbers, ends, _ = join(parts)
         own = {"r": numbers[EPISODE_RETURN], "l": numbers[EPISODE_STEPS], "is_lost": ends[IS_LOST]}
         step[-1].update(own)
         return step
@@ -128,7 +128,10 @@ class StableBaselinesEnv(Generic[ObservationName], VecEnv):
         """Return the info of each game, as Atari environments have it."""
         names = ("lives", "frame_number", "episode_frame_number")
         values = zip(*(infos[name].tolist() for name in names), strict=True)
-        return [dict(zip(names, each, strict=True)) for each in values]
+        listed: list[dict[str, Any]] = [dict(zip(names, each, strict=True)) for each in values]
+        for info, ram in zip(listed, infos.get("ram", ()), strict=False):
+            info["ram"] = ram
+        return listed
 
     def close(self) -> None:
         """End the threads."""

@@ -19,20 +19,12 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from pixelpong.atari.envs import making
 from pixelpong.atari.envs.actions import ActionReader, find_cartridge
 from pixelpong.atari.envs.coins import BLOCK, Coins
 from pixelpong.atari.envs.errors import EnvError, EnvOrderError, EnvValueError
 from pixelpong.atari.envs.inputs import read_mask, read_seeds
 from pixelpong.atari.envs.maker import MAKE_VEC
-from pixelpong.atari.envs.making import (
-    AUTORESETS,
-    make_action_space,
-    make_observation_space,
-    make_opponents,
-    make_rules,
-    make_view,
-    paint,
-)
 from pixelpong.atari.envs.options import (
     Affinity,
     Autoreset,
@@ -67,8 +59,9 @@ class VectorEnv(
     Args:
         num_envs: number of games.
         observation: ``"atari"``, [4, 84, 84] uint8, the last four pictures, each the maximum of two
-            grey frames, reduced in size; ``"frame"``, [rows, 160, 3] uint8; or one that the game
-            brings.
+            grey frames, reduced in size; ``"frame"``, [rows, 160, 3] uint8; ``"grayscale"``, the
+            same in grey, [rows, 160]; ``"ram"``, the console's memory, [128] uint8; or one that the
+            game brings.
         game: the cartridge, by ale-py's name, such as ``"ms_pacman"``; by default `default_game`.
         games: instead of `num_envs` and `game`, the game of each environment.
         actions: a choice of actions that the game brings, by name; by default all that the game
@@ -97,6 +90,8 @@ class VectorEnv(
         use_fire_reset: press the button in the first frame of an episode, if the game uses it.
         episodic_life: a lost life ends the episode, and the next one starts with a new game.
         life_loss_info: a lost life is reported as an end, but the game goes on.
+        ram_info: ``infos["ram"]`` is the consoles' memory, [N, 128] uint8, of the same moment as
+            the lives.
         reward_clipping: limit rewards to −1, 0 and 1.
         full_action_space: use all actions of the console.
         continuous: actions [N, 3] float32: radius, angle and button. A radius or a button beyond
@@ -141,6 +136,7 @@ class VectorEnv(
         use_fire_reset: bool = True,
         episodic_life: bool = False,
         life_loss_info: bool = False,
+        ram_info: bool = False,
         reward_clipping: bool = True,
         full_action_space: bool = False,
         continuous: bool = False,
@@ -168,13 +164,13 @@ class VectorEnv(
         self.metadata["autoreset_mode"] = self.autoreset_mode
         self._actions = ActionReader(options, self.plugs)
         kinds = find_observations(self.plugs, options.all_games[0])
-        self._view = make_view(options, kinds[options.observation])
+        self._view = making.make_view(options, kinds[options.observation])
         self._make_spaces()
         self._make_games()
 
     def _make_spaces(self) -> None:
-        self.single_observation_space = make_observation_space(self._view)
-        self.single_action_space = make_action_space(self._options, self._actions.count)
+        self.single_observation_space = making.make_observation_space(self._view)
+        self.single_action_space = making.make_action_space(self._options, self._actions.count)
         self.batch_size = size = self._options.batch_size or self.num_envs
         self.observation_space = batch_space(self.single_observation_space, size)
         self.action_space = batch_space(self.single_action_space, size)
@@ -184,14 +180,14 @@ class VectorEnv(
         options, size, mode = self._options, self.num_envs, self.autoreset_mode
         tables = np.broadcast_to(self._actions.tables, (size, self._actions.count))
         facts = [find_cartridge(options, game, self.plugs) for game in options.all_games]
-        opponents = make_opponents(options, self.plugs)
+        opponents = making.make_opponents(options, self.plugs)
         self._games = games = Games(
             size,
-            [make_rules(options, *it) for it in zip(facts, tables, strict=True)],
+            [making.make_rules(options, *it) for it in zip(facts, tables, strict=True)],
             self._view,
             workers=Workers(options.num_threads or count_cores(), options.thread_affinity_offset),
             num_uniforms=BLOCK if options.coins_name == "pixelpong" else 1,
-            autoresets=AUTORESETS[mode],
+            autoresets=making.AUTORESETS[mode],
             rules_hashes=hash_rules(options, opponents),
             opponents=opponents,
         )
@@ -288,7 +284,7 @@ class VectorEnv(
             self._turns.settle()
             if not self.render_mode:
                 return None
-            return tuple(map(paint, self._options.all_games, self._games.frames))
+            return tuple(map(making.paint, self._options.all_games, self._games.frames))
 
     def clone_state(self) -> State:
         """Return the state on which the future of all games depends, for `restore_state`.

@@ -25,6 +25,7 @@ from pixelpong.atari.steps.compiling import Entry
 from pixelpong.atari.steps.stepping import (
     FAULT,
     NEVER,
+    RAM_SIZE,
     Orders,
     Part,
     Results,
@@ -106,7 +107,7 @@ class Games:
         self._steps = [[Entry(view.observation.step) for _ in share] for share in self._parts]
         num_parts = sum(map(len, self._parts))
         self.turns = Turns(workers._replace(num_threads=count), memory, num_parts)
-        self._shape = view.kernel_shape
+        self._shape, self._shows_ram = view.kernel_shape, view.shows_ram
 
     def step(self, observations: NDArray[Any], final_observations: NDArray[Any]) -> Results:
         """Carry out the orders. Write the observations and, for ended episodes, the final ones.
@@ -128,15 +129,15 @@ class Games:
         """Make the results of a step of B ≤ N games with these arrays; see `step`."""
         size = len(observations) or len(self.rows)
         numbers, ends = np.empty((7, size), np.int32), np.empty((3, size), np.bool_)
-        return Results(observations, final, numbers, ends)
+        rams = np.empty((size if self._shows_ram else 0, RAM_SIZE), np.uint8)
+        return Results(observations, final, numbers, ends, rams)
 
     def begin(self, results: Results, noted: Any = None, *, is_sent: bool = False) -> None:
         """Carry out the orders, or let other threads begin to if they are sent; see `Turns`."""
         shaped = Results(
             results.observations.reshape(len(results.observations), *self._shape),
             results.final_observations.reshape(len(results.final_observations), *self._shape),
-            results.numbers,
-            results.ends,
+            *results[2:],
         )
         # Not a method: a waiting thread holds a reference to its last round, and these games must
         # remain collectable.

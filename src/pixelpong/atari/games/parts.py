@@ -66,7 +66,7 @@ def _make_part(
         machine[at : at + view.rows * WIDTH].reshape(view.rows, WIDTH)
         for machine in console.machines
     )
-    screens = Screens(memory.observed, memory.frames, (first, second), console.drawn)
+    screens = Screens(memory.observed, memory.states, memory.frames, (first, second), console.drawn)
     num_frames = max(rules.most_frames, MOST_AT_ONCE)
     return Part(
         console,

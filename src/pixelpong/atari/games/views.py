@@ -15,13 +15,18 @@ from pixelpong.atari.machine.palette import GREYS, PALETTES
 from pixelpong.atari.machine.record import DRAW_NOTHING, DRAW_PICTURE, ROWS, WIDTH
 from pixelpong.atari.steps.records import aligned_zeros
 from pixelpong.atari.steps.stepping import (
+    RAM_SIZE,
     AtariView,
     FrameView,
+    GreyView,
     NoView,
     Pictures,
+    RamView,
     step_atari,
     step_frame,
+    step_grayscale,
     step_nothing,
+    step_ram,
 )
 
 Arrays = tuple[NDArray[Any], ...]
@@ -31,6 +36,7 @@ class Screens(NamedTuple):
     """What a thread's kernel looks at, and where it keeps what it has seen."""
 
     arrays: Arrays  # from `Observation.make_arrays`, of all games
+    states: NDArray[np.uint8]  # [N, ·], the states of their consoles
     frames: NDArray[np.uint8]  # [N, rows, 160], the newest frames if they are kept
     pictures: Pictures  # of the console's two machines
     drawn: NDArray[np.uint64]  # what the console draws in the cartridge's own form
@@ -50,6 +56,7 @@ class Observation:
     # What a thread's calls of the kernel need, ``Part.observed``.
     make_view: Callable[[View, Screens], Any]
     draws: int = DRAW_PICTURE  # what the console draws for it
+    reads_frames: bool = False  # whether it is made of the newest frames, so that they are kept
     # What it keeps of each game between two steps: arrays [N, …]. The first is a ring,
     # [N, length, …], in which ``newest`` of `GAME` is the newest entry.
     make_arrays: Callable[[int, View], Arrays] = lambda size, view: ()
@@ -64,6 +71,7 @@ class View:
 
     observation: Observation
     keeps_frames: bool = False  # whether the newest frames are kept
+    shows_ram: bool = False  # whether the results contain the consoles' memory
     # These are only for "atari".
     height: int = 84
     width: int = 84
@@ -161,6 +169,28 @@ FRAME = Observation(
     shape=lambda view: (view.rows, WIDTH, 3),
     dtype=np.uint8,
     make_view=_make_frame_view,
+    reads_frames=True,
+)
+GRAYSCALE = Observation(
+    "grayscale",
+    step_grayscale,
+    low=0,
+    high=255,
+    shape=lambda view: (view.rows, WIDTH),
+    dtype=np.uint8,
+    make_view=lambda view, screens: GreyView(screens.frames, GREYS[view.palette]),
+    reads_frames=True,
+)
+RAM = Observation(
+    "ram",
+    step_ram,
+    low=0,
+    high=255,
+    shape=lambda view: (RAM_SIZE,),
+    dtype=np.uint8,
+    make_view=lambda view, screens: RamView(screens.states),
+    draws=DRAW_NOTHING,
+    horizontal_axis=None,
 )
 NOTHING = Observation(
     "nothing",
@@ -172,5 +202,5 @@ NOTHING = Observation(
     make_view=lambda view, screens: NoView(),
     draws=DRAW_NOTHING,
 )
-OBSERVATIONS = {each.name: each for each in (ATARI, FRAME)}
+OBSERVATIONS = {each.name: each for each in (ATARI, FRAME, GRAYSCALE, RAM)}
 """The observations that every game has."""

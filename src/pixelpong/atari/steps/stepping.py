@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong.atari.machine.record import STATE
 from pixelpong.atari.steps.compiling import kernel, kernel_part
 from pixelpong.atari.steps.episode import Console, copy, play_step, save
 from pixelpong.atari.steps.intrinsics import call_shrink
@@ -61,6 +62,7 @@ class Results(NamedTuple):
     final_observations: NDArray[Any]
     numbers: NDArray[np.int32]  # [7, B], each line as REWARD and so on say
     ends: NDArray[np.bool_]  # [3, B], each line as IS_OVER and so on say
+    rams: NDArray[np.uint8]  # [B or 0, 128], the consoles' memory if it is shown
 
 
 # The lines of `Results.numbers`. The last three are 0 in games that do not play; steps and return
@@ -68,6 +70,9 @@ class Results(NamedTuple):
 REWARD, LIVES, TOTAL_FRAMES, EPISODE_FRAMES, EPISODE_STEPS, EPISODE_RETURN, FAULT = range(7)
 # The lines of `Results.ends`: the episode is over; the frame limit ended it; a life was lost.
 IS_OVER, IS_CUT, IS_LOST = range(3)
+# Where the console's memory is in its state.
+RAM_START = int(STATE.fields["ram"][1])  # type: ignore[index]
+RAM_SIZE = 128
 
 Pictures = tuple[NDArray[np.uint8], NDArray[np.uint8]]  # [rows, 160] each
 
@@ -92,6 +97,19 @@ class FrameView(NamedTuple):
     frames: NDArray[np.uint8]  # [N, rows, 160], the newest frames
     words: NDArray[np.uint64]  # [N, rows, 20], the same bytes as 64-bit words
     palette: NDArray[np.uint8]  # [256, 3]
+
+
+class GreyView(NamedTuple):
+    """The data for the observation "grayscale"."""
+
+    frames: NDArray[np.uint8]  # [N, rows, 160], the newest frames
+    levels: NDArray[np.uint8]  # [256], the level of each palette index
+
+
+class RamView(NamedTuple):
+    """The data for the observation "ram"."""
+
+    states: NDArray[np.uint8]  # [N, ·], the states of the consoles
 
 
 class NoView(NamedTuple):
@@ -195,6 +213,19 @@ def _show_frame(game, i, view, out):  # type: ignore[no-untyped-def]
 
 
 @kernel_part
+def _show_grayscale(game, i, view, out):  # type: ignore[no-untyped-def]
+    """Write the newest frame of a game in grey, [rows, 160]."""
+    _look_up(view.frames[i], view.levels, out)
+
+
+@kernel_part
+def _show_ram(game, i, view, out):  # type: ignore[no-untyped-def]
+    """Write the memory of a game's console, [128, 1]."""
+    for k in range(len(out)):
+        out[k, 0] = view.states[i, RAM_START + k]
+
+
+@kernel_part
 def _show_nothing(game, i, view, out):  # type: ignore[no-untyped-def]
     """Nothing is observed."""
 
@@ -259,7 +290,7 @@ def make_step(see: Any, show: Any) -> Any:
         console, starts, row, view = part.console, part.starts, part.row, part.observed
         rules, now, pictures = console.rules[0], console.now[0], part.pictures
         out, numbers, ends = results.observations, results.numbers, results.ends
-        memories, frames = games.memories, games.frames
+        memories, frames, rams = games.memories, games.frames, results.rams
         for i in part.which:
             game, chance, state = games.rows[i], games.chances[i], games.states[i]
             move, seed, slot = orders.moves[i, 0], orders.seeds[i], orders.slots[i]
@@ -318,6 +349,9 @@ def make_step(see: Any, show: Any) -> Any:
             numbers[LIVES, slot] = chance.lives
             numbers[TOTAL_FRAMES, slot] = game.total_frames
             numbers[EPISODE_FRAMES, slot] = game.episode_frames
+            if len(rams):
+                for k in range(RAM_SIZE):
+                    rams[slot, k] = state[RAM_START + k]
         done[part.number] = True
 
     return step
@@ -325,4 +359,6 @@ def make_step(see: Any, show: Any) -> Any:
 
 step_atari = make_step(_see_atari, _show_atari)
 step_frame = make_step(see_nothing, _show_frame)
+step_grayscale = make_step(see_nothing, _show_grayscale)
+step_ram = make_step(see_nothing, _show_ram)
 step_nothing = make_step(see_nothing, _show_nothing)
