@@ -23,6 +23,7 @@ The public names, most used first::
     gymnasium.make("pixelpong.envs:pixelpong/Pong-v0")           the same environment
     envs = pixelpong.make_vec(64, game="breakout")  many games at once; `make_two` is for two agents
     envs = pixelpong.make_sb3(64)                   the same for stable-baselines3
+    pixelpong.games()                               the games: names, ids, actions, lives, scores
 
     pixelpong.preset_names()                        the presets of `train`
     pixelpong.load_preset("fast")                   its options, a `Config`
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from pixelpong.faces.api import sweep as sweep
     from pixelpong.faces.api import tournament as tournament
     from pixelpong.faces.api import verify as verify
+    from pixelpong.faces.catalogue import games as games
     from pixelpong.faces.looking import dashboard as dashboard
     from pixelpong.faces.looking import export as export
     from pixelpong.faces.looking import plot as plot
@@ -88,6 +90,7 @@ _HOMES = {
     "make_vec": "envs",
     "make_two": "envs",
     "make_sb3": "envs",
+    "games": "faces.catalogue",
     "Config": "config",
     "load_preset": "config.presets",
     "preset_names": "config.presets",

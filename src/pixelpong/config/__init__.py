@@ -281,13 +281,18 @@ ALGORITHMS = {
 }
 
 
+def can_be_learned(name: str) -> bool:
+    """Whether an agent can learn a game: its points are known."""
+    return name in scored_names()
+
+
 def _require_game(name: str, origin: str) -> None:
     """Refuse a game that cannot be learned."""
     try:
         require_covered(name)
     except EmulatorError as error:
         raise ConfigError(f"{origin}: {error}") from None
-    if name not in scored_names():
+    if not can_be_learned(name):
         raise ConfigError(f"{name} cannot be learned, because its points are not known.")
 
 

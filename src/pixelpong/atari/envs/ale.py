@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong.atari.action import Action
 from pixelpong.atari.games.views import ATARI, View
 from pixelpong.atari.machine.cartridges import cartridge
 from pixelpong.atari.machine.palette import PALETTES
@@ -20,13 +21,7 @@ from pixelpong.errors import ConfigError
 if TYPE_CHECKING:
     from pixelpong.atari.envs.vector import VectorEnv
 
-# By the console's number of an action, in Gymnasium's words.
-ACTION_NAMES = (
-    "NOOP", "FIRE", "UP", "RIGHT", "LEFT", "DOWN", "UPRIGHT", "UPLEFT", "DOWNRIGHT", "DOWNLEFT",
-    "UPFIRE", "RIGHTFIRE", "LEFTFIRE", "DOWNFIRE", "UPRIGHTFIRE", "UPLEFTFIRE", "DOWNRIGHTFIRE",
-    "DOWNLEFTFIRE",
-)  # fmt: skip
-# By the same number, the keys that ale-py has for it.
+# By the console's number of an action, the keys that ale-py has for it.
 KEYS = (
     ("e",), (" ",), ("w",), ("d",), ("a",), ("s",), ("w", "d"), ("w", "a"), ("s", "d"), ("s", "a"),
     ("w", " "), ("d", " "), ("a", " "), ("s", " "), ("w", "d", " "), ("w", "a", " "),
@@ -64,13 +59,13 @@ class Ale:
         """The number of frames since the game was seeded."""
         return int(self._envs.games["total_frames"][0])
 
-    def getMinimalActionSet(self) -> list[int]:
-        """The console's actions that the game uses, by number."""
-        return list(self._facts.actions)
+    def getMinimalActionSet(self) -> list[Action]:
+        """The console's actions that the game uses."""
+        return list(map(Action, self._facts.actions))
 
-    def getLegalActionSet(self) -> list[int]:
-        """The console's actions, by number."""
-        return list(self._facts.legal_actions)
+    def getLegalActionSet(self) -> list[Action]:
+        """The console's actions."""
+        return list(map(Action, self._facts.legal_actions))
 
     def getRAMSize(self) -> int:
         """The number of bytes of the console's memory."""

@@ -19,8 +19,9 @@ import numpy as np
 from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
+from pixelpong.atari.action import ACTION_NAMES
 from pixelpong.atari.envs.actions import find_numbers
-from pixelpong.atari.envs.ale import ACTION_NAMES, KEYS, Ale
+from pixelpong.atari.envs.ale import KEYS, Ale
 from pixelpong.atari.envs.errors import EnvError
 from pixelpong.atari.envs.inputs import read_seed, split_seed
 from pixelpong.atari.envs.maker import Maker

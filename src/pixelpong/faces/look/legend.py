@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pixelpong.atari.envs.ale import ACTION_NAMES as ALE_NAMES
+from pixelpong.atari.action import ACTION_NAMES as ALE_NAMES
 from pixelpong.config.protocols import PONG
 from pixelpong.items import DOWN, STAY, UP
 from pixelpong.play.networks import APPEARED, STAYED, VANISHED

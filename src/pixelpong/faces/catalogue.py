@@ -1,0 +1,72 @@
+"""The games with their facts, for studies over many of them: ``pixelpong.games()``.
+
+Nothing is compiled and no ROM is read for it: the facts are data.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import dataclass
+from importlib import resources
+
+from pixelpong.atari.action import Action
+from pixelpong.atari.machine.cartridges import facts, id_of, scored_names
+from pixelpong.config import can_be_learned
+from pixelpong.scores import find_scores
+
+
+@dataclass(frozen=True)
+class Game:
+    """A game that can be an environment.
+
+    Its random and its human score are means of the game's own score, from episodes that start with
+    up to 30 frames without a press, as published by Wang et al. (2016), arXiv 1511.06581; None if
+    the game is not among their 57.
+    """
+
+    name: str  #: ale-py's, such as "ms_pacman": the option `game`
+    id: str  #: in Gymnasium, such as "pixelpong/MsPacman-v0"
+    ale_id: str  #: ale-py's id of the same game, such as "ALE/MsPacman-v5"
+    actions: tuple[str, ...]  #: the names of those that the game uses, by index
+    lives: int  #: that `info` has at the start of an episode; 0 if ALE knows of none
+    trains: bool  #: whether our own agent can learn it: `pixelpong train --game`
+    random_score: float | None  #: of random play
+    human_score: float | None  #: of a professional tester of games
+
+
+def games() -> list[Game]:
+    """List the games that can be environments, in alphabetical order, each with its facts.
+
+    >>> import pixelpong
+    >>> len(pixelpong.games())
+    99
+    >>> breakout = next(game for game in pixelpong.games() if game.name == "breakout")
+    >>> breakout.ale_id, breakout.actions, breakout.lives
+    ('ALE/Breakout-v5', ('NOOP', 'FIRE', 'RIGHT', 'LEFT'), 5)
+    >>> breakout.random_score, breakout.human_score
+    (1.7, 30.5)
+    """
+    return [_describe(name) for name in sorted(scored_names())]
+
+
+def _describe(name: str) -> Game:
+    numbers, scores = facts()[name].get("actions", range(18)), find_scores(name)
+    return Game(
+        name,
+        id_of(name),
+        id_of(name, "ALE", 5),
+        tuple(Action(number).name for number in numbers),
+        _lives()[name],
+        can_be_learned(name),
+        scores.random if scores else None,
+        scores.human if scores else None,
+    )
+
+
+@functools.cache
+def _lives() -> dict[str, int]:
+    """Return the lives that ALE tells after a start, by game; tests ask ALE again."""
+    text = resources.files(__package__).joinpath("lives.json").read_text("utf-8")
+    lives: dict[str, int] = json.loads(text)
+    return lives
