@@ -17,7 +17,7 @@ from pixelpong.scores import find_scores
 
 
 @dataclass(frozen=True)
-class Game:
+class GameFacts:
     """A game that can be an environment.
 
     Its random and its human score are means of the game's own score, from episodes that start with
@@ -35,7 +35,7 @@ class Game:
     human_score: float | None  #: of a professional tester of games
 
 
-def games() -> list[Game]:
+def games() -> list[GameFacts]:
     """List the games that can be environments, in alphabetical order, each with its facts.
 
     >>> import pixelpong
@@ -50,9 +50,9 @@ def games() -> list[Game]:
     return [_describe(name) for name in sorted(scored_names())]
 
 
-def _describe(name: str) -> Game:
+def _describe(name: str) -> GameFacts:
     numbers, scores = facts()[name].get("actions", range(18)), find_scores(name)
-    return Game(
+    return GameFacts(
         name,
         id_of(name),
         id_of(name, "ALE", 5),
