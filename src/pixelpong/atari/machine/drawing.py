@@ -50,9 +50,9 @@ FRONT_TO_BACK = (
     _IN_FRONT,
 )
 
-# The same from the back; and for each order and set of objects, the objects' places in it as bits.
+# The same from the back; and for each order and set of objects, the objects' ranks in it as bits.
 _BACK_TO_FRONT = tuple(order[::-1] for order in FRONT_TO_BACK)
-_PLACES = tuple(
+_RANKS = tuple(
     tuple(sum(1 << k for k in range(6) if objects >> order[k] & 1) for objects in range(64))
     for order in _BACK_TO_FRONT
 )
@@ -236,10 +236,10 @@ def paint(m: Machine, row: Int, x0: Int, x1: Int, count: Int) -> None:
     else:
         blend(m.picture, at, where, m.shades[m.tia[COLUBK] | m.is_grey])
         order = m.tia[CTRLPF] >> 1 & 3
-        places = _PLACES[order][m.objects & ALL_OBJECTS]
-        while places:
-            o = _BACK_TO_FRONT[order][lowest_bit(places)]
-            places &= places - 1
+        ranks = _RANKS[order][m.objects & ALL_OBJECTS]
+        while ranks:
+            o = _BACK_TO_FRONT[order][lowest_bit(ranks)]
+            ranks &= ranks - 1
             pixels = m.mask[o] & where
             colour = m.tia[COLOURS[o]]
             if o == PLAYFIELD and is_score(m):
