@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import copy
+import gc
 import itertools
 import pickle
 import subprocess
 import sys
+import weakref
 
 import gymnasium
 import numpy as np
 import pettingzoo
 import pytest
+from ale_py.vector_env import AtariVectorEnv
 from classic import count_ends, play_both
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import AtariPreprocessing
@@ -181,7 +184,7 @@ def test_pictures_are_asked_only_of_an_environment_that_draws_them():
     env = pixelpong.make_env("field")
     env.reset(seed=0)
     assert env.ale.lives() == 0
-    with pytest.raises(ConfigError, match="pictures only for the observation 'frame'"):
+    with pytest.raises(ConfigError, match="pictures only for the observations 'frame' and"):
         env.ale.getScreenRGB()
 
 
@@ -231,6 +234,7 @@ def test_nothing_needs_pettingzoo_or_stable_baselines():
 
 WITHOUT = """
 import sys
+import weakref
 sys.modules["pettingzoo"] = sys.modules["stable_baselines3"] = None
 import pixelpong
 env = pixelpong.make_two("field")
@@ -251,3 +255,65 @@ def test_a_wrapped_environment_is_reached_through_its_wrappers():
     env = gymnasium.wrappers.TimeLimit(pixelpong.make_env("frame"), 10)
     env.reset(seed=0)
     assert env.unwrapped.ale.getScreenRGB().shape == (210, 160, 3)
+
+
+@pytest.mark.parametrize("seed", [0, 5, 2**31, 2**63 + 9, 2**70 + 3])
+def test_a_seed_of_any_size_is_split_as_by_ale_py(seed):
+    options = {"repeat_action_probability": 0.25, "frameskip": 4}
+    ours, theirs = (
+        pixelpong.make_env(game="breakout", **options),
+        make_theirs("breakout", **options),
+    )
+    (our, info), (their, their_info) = (env.reset(seed=seed) for env in (ours, theirs))
+    assert info == their_info
+    assert [type(each) for each in info["seeds"]] == [type(each) for each in their_info["seeds"]]
+    assert "seeds" not in ours.reset()[1].keys() | theirs.reset()[1].keys()
+    for step in range(60):
+        np.testing.assert_array_equal(our, their)
+        our, their = (env.step((1, 2, 2, 3)[step % 4])[0] for env in (ours, theirs))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"continuous": True}, {"full_action_space": True}, {"grayscale": False, "stack_num": 2}],
+    ids=str,
+)
+def test_the_vectors_interface_says_what_ale_pys_says(options):
+    theirs = AtariVectorEnv("breakout", 3, num_threads=1, **options)
+    ours = pixelpong.make_vec(3, game="breakout", num_threads=1, **options)
+    for name in ("get_num_envs", "get_observation_shape"):
+        assert getattr(ours.ale, name)() == getattr(theirs.ale, name)()
+    for our, their in zip(ours.ale.get_action_set(), theirs.ale.get_action_set(), strict=True):
+        assert (our.name, our.value) == (their.name, their.value)
+    assert ours.batch_size == theirs.batch_size == 3
+    calls = [([2, 0, 1], [5, 6, 7]), ([2, 1], [8, 9]), ([1], [-1]), ([], []), ([0, 2], [-1, -1])]
+    for ids, seeds in calls:
+        (our, infos), (their, their_infos) = (it.ale.reset(ids, seeds) for it in (ours, theirs))
+        np.testing.assert_array_equal(our, their)
+        np.testing.assert_equal(infos, their_infos)
+
+
+@pytest.mark.parametrize(
+    ("ids", "seeds", "error"),
+    [([3], [1], IndexError), ([-1], [1], IndexError), ([0, 0], [1, 1], ValueError),
+     ([0, 1], [1], ValueError), ([0], [-2], ValueError), ([0, 1], [-1, 4], ValueError),
+     ([0.5], [1], IndexError), (None, None, ValueError)],
+)  # fmt: skip
+def test_the_vectors_interface_refuses_what_is_no_game_and_no_seed(ids, seeds, error):
+    envs = pixelpong.make_vec(3, game="breakout")
+    envs.ale.reset(range(3), range(3))
+    with pytest.raises(EnvError) as caught:
+        envs.ale.reset(ids, seeds)
+    assert isinstance(caught.value, error)
+
+
+def test_an_environment_whose_interface_was_asked_is_freed_with_its_last_reference():
+    envs = pixelpong.make_vec(2, game="breakout")
+    assert envs.ale.get_num_envs() == 2
+    watched = weakref.ref(envs)
+    gc.disable()  # so that no cycle is found
+    try:
+        del envs
+        assert watched() is None
+    finally:
+        gc.enable()

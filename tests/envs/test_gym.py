@@ -166,8 +166,8 @@ def test_one_game_is_as_atari_programs_expect_it():
     assert env.metadata.keys() == pixelpong.make_env.metadata.keys()
     with pytest.raises(ConfigError, match=r"reset\(\) has no option 'typo'"):
         env.reset(options={"typo": 1})
-    with pytest.raises(ConfigError, match=r"make_env: observation must be .+ not 'ram'"):
-        pixelpong.make_env("ram")
+    with pytest.raises(ConfigError, match=r"make_env: observation must be .+ not 'rgb'"):
+        pixelpong.make_env("rgb")
     env.reset(seed=0)
     first = env.clone_state()
     seen, *_ = env.step(1)

@@ -228,7 +228,7 @@ def test_what_cannot_be_is_refused_in_a_sentence():
         with pytest.raises(ConfigError, match="seed"):
             envs.reset(seed=seed)
     for options in (
-        {"observation": "ram"}, {"episodic_lives": True}, {"frameskip": 0}, {"img_width": 161},
+        {"observation": "rgb"}, {"episodic_lives": True}, {"frameskip": 0}, {"img_width": 161},
         {"img_height": 105, "img_width": 80}, {"sticky": 0.1}, {"num_envs": 0}, {"stack_num": "4"},
         {"autoreset_mode": "never"}, {"render_mode": "human"}, {"continuous": 2},
     ):  # fmt: skip

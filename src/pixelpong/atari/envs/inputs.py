@@ -45,8 +45,7 @@ def read_seeds(seed: Any, count: int, *, is_split: bool = False) -> list[int]:
     if len(seeds) != count:
         what = f"{count} games need {count} seeds, not {len(seeds)}"
         raise EnvValueError(f"{what}: seed must have one entry per sub-environment to reset.")
-    shortened = map(_shorten, seeds)
-    return [split_seed(each)[1] for each in shortened] if is_split else list(shortened)
+    return [split_seed(each)[1] if is_split else _shorten(each) for each in seeds]
 
 
 def _shorten(seed: int) -> int:

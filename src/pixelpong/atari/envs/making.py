@@ -28,6 +28,12 @@ AUTORESETS = {
 }
 
 
+def make_metadata(options: EnvOptions, mode: AutoresetMode) -> dict[str, Any]:
+    """Make what Gymnasium asks of every environment."""
+    fps = 60 / options.most_frames
+    return {"render_modes": ["rgb_array"], "render_fps": fps, "autoreset_mode": mode}
+
+
 def make_observation_space(view: View) -> gymnasium.spaces.Box:
     """Make the space of a game's observations."""
     kind = view.observation

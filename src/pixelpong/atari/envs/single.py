@@ -191,7 +191,9 @@ class SingleEnv(
     ) -> tuple[NDArray[Any], dict[str, Any]]:
         """Start the first episode of `seed`; without a seed, start the next episode.
 
-        Until you give a seed, the system supplies one. There are no `options`.
+        Until you give a seed, the system supplies one. With ale-py's coins, ``info["seeds"]`` has
+        the two numbers that ale-py makes of a seed: for the generator that wrappers draw from, and
+        for the game. There are no `options`.
         """
         for name in options or {}:
             raise ConfigError(f"reset() has no option {name!r}. Leave it out.")
@@ -201,7 +203,10 @@ class SingleEnv(
         else:  # wrappers draw their no-ops from the same numbers as with ale-py
             generator, _ = seeding.np_random(split_seed(seed)[0])
             observations, _ = self._envs._reset(seed, None, (generator, seed))
-        return observations[0], self._info()
+        info = self._info()
+        if seed is not None and self._envs._options.coins == "ale_env":
+            info["seeds"] = tuple(map(np.uint32, split_seed(seed)))
+        return observations[0], info
 
     # Gymnasium's environments keep their generator here. It is kept with the game, so a reset that
     # is interrupted changes both or none.

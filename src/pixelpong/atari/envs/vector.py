@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from pixelpong.atari.envs import making
 from pixelpong.atari.envs.actions import ActionReader, find_cartridge
+from pixelpong.atari.envs.ale import VectorAle
 from pixelpong.atari.envs.coins import BLOCK, Coins
 from pixelpong.atari.envs.errors import EnvError, EnvOrderError, EnvValueError
 from pixelpong.atari.envs.inputs import read_mask, read_seeds
@@ -160,8 +161,7 @@ class VectorEnv(
         self.game_names = options.all_games
         self.autoreset_mode = AutoresetMode(options.autoreset_mode)
         self.render_mode = options.render_mode
-        self.metadata = {"render_modes": ["rgb_array"], "render_fps": 60 / options.most_frames}
-        self.metadata["autoreset_mode"] = self.autoreset_mode
+        self.metadata = making.make_metadata(options, self.autoreset_mode)
         self._actions = ActionReader(options, self.plugs)
         kinds = find_observations(self.plugs, options.all_games[0])
         self._view = making.make_view(options, kinds[options.observation])
@@ -319,6 +319,11 @@ class VectorEnv(
             self._begin(results, self._pending)
             return self._collect((Part(self._all, results),))[0]
 
+    @property
+    def ale(self) -> VectorAle:
+        """What programs ask of the attribute ``ale`` of ale-py's `AtariVectorEnv`."""
+        return VectorAle(self)
+
     def close_extras(self, **_: Any) -> None:
         """End the threads."""
         with self._turns.lock:
@@ -333,8 +338,6 @@ class VectorEnv(
         game, games = (None, options.games) if options.games else (options.game, None)
         self.__init__(**vars(options) | {"game": game, "games": games})  # type: ignore[misc]
         self._games.restore(memory, Pending(self._all, kept=kept))
-
-    # --- a step ---
 
     @property
     def _is_seeded(self) -> bool:
