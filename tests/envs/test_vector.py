@@ -265,7 +265,7 @@ def test_what_cannot_be_is_refused_in_a_sentence():
         ),
         (
             {"game": "breakout", "observation": "pixels"},
-            "breakout has no observation 'pixels'; use 'atari' or 'frame'",
+            "breakout has no observation 'pixels'; use 'atari', 'frame', 'grayscale' or 'ram'",
         ),
         ({"game": "casino"}, "points of casino are not covered: its two games"),
         ({"game": "breakout", "img_height": 211}, "at most 210, the rows of breakout"),
