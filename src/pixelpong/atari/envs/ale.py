@@ -7,7 +7,7 @@ pictures there, others the memory. The names are ale-py's. Nothing here plays a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,6 @@ from pixelpong.atari.machine.palette import PALETTES
 from pixelpong.atari.machine.record import STATE, WIDTH
 from pixelpong.errors import ConfigError, must_be
 
-if TYPE_CHECKING:
-    from pixelpong.atari.envs.vector import VectorEnv
-
 # By the console's number of an action, the keys that ale-py has for it.
 KEYS = (
     ("e",), (" ",), ("w",), ("d",), ("a",), ("s",), ("w", "d"), ("w", "a"), ("s", "d"), ("s", "a"),
@@ -37,8 +34,8 @@ Buffer = NDArray[np.uint8] | None  # to be written to; without one, a method ret
 class Ale:
     """Reads the game of an environment, as ale-py's `ALEInterface` does."""
 
-    def __init__(self, envs: VectorEnv) -> None:
-        """Read the first of these games."""
+    def __init__(self, envs: Any) -> None:
+        """Read the first game of a `VectorEnv`."""
         self._envs, self._facts = envs, cartridge(envs.game_names[0])
         grey = View(ATARI, rows=self._facts.rows, palette=self._facts.palette)
         self._greys, self._colours = grey.levels[0], PALETTES[self._facts.palette]
@@ -112,8 +109,8 @@ class VectorAle:
     Steps are played by the environment alone: by `step`, or by `send` and `recv`.
     """
 
-    def __init__(self, envs: VectorEnv[Any, Any]) -> None:
-        """Read these games."""
+    def __init__(self, envs: Any) -> None:
+        """Read the games of a `VectorEnv`."""
         self._envs = envs
 
     def get_action_set(self) -> list[Action]:
