@@ -35,7 +35,8 @@ def toy(tmp_path):
 def test_the_public_names_are_these():
     names = {
         "Config", "Evaluation", "PixelpongError", "Policy", "Run", "dashboard", "evaluate",
-        "export", "load_preset", "make_env", "make_sb3", "make_two", "make_vec", "plot",
+        "export", "games", "load_preset", "make_env", "make_sb3", "make_two", "make_vec",
+        "plot",
         "preset_names", "record", "resume", "runs", "sweep", "tournament", "train", "training",
         "verify", "watch",
     }  # fmt: skip

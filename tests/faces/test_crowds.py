@@ -38,7 +38,7 @@ class FakeProcesses:
 
     made: ClassVar[list[FakeProcesses]] = []
 
-    def __init__(self, workers):
+    def __init__(self, workers, *, hears):
         self.calls, self.games = [], []
         FakeProcesses.made.append(self)
 
@@ -47,6 +47,9 @@ class FakeProcesses:
         self.games.append(Future())
         self.games[-1].set_running_or_notify_cancel()
         return self.games[-1]
+
+    def read_notice(self):
+        return ""
 
     def kill(self):
         for each in self.games:
