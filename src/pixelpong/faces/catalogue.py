@@ -25,12 +25,12 @@ class GameFacts:
     the game is not among their 57.
     """
 
-    name: str  #: ale-py's, such as "ms_pacman": the option `game`
+    name: str  #: ale-py's, such as "ms_pacman"; the value of the option `game`
     id: str  #: in Gymnasium, such as "pixelpong/MsPacman-v0"
     ale_id: str  #: ale-py's id of the same game, such as "ALE/MsPacman-v5"
     actions: tuple[str, ...]  #: the names of those that the game uses, by index
     lives: int  #: that `info` has at the start of an episode; 0 if ALE knows of none
-    trains: bool  #: whether our own agent can learn it: `pixelpong train --game`
+    trains: bool  #: whether our own agent can learn it by `pixelpong train --game`
     random_score: float | None  #: of random play
     human_score: float | None  #: of a professional tester of games
 
