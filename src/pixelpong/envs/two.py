@@ -127,10 +127,9 @@ class TwoPlayerEnv(ParallelEnv):
 
     def _name_infos(self, infos: dict[str, Any]) -> Each:
         """Return each side's info: the console's memory if it is shown."""
-        return {
-            agent: {name: infos[name][0].copy() for name in ("ram",) if name in infos}
-            for agent in self.possible_agents
-        }
+        if "ram" not in infos:
+            return {agent: {} for agent in self.possible_agents}
+        return {agent: {"ram": infos["ram"][0].copy()} for agent in self.possible_agents}
 
     def _see(self, right: Any) -> Each:
         """Return each side's observation."""

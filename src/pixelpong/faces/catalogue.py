@@ -5,13 +5,10 @@ Nothing is compiled and no ROM is read for it: the facts are data.
 
 from __future__ import annotations
 
-import functools
-import json
 from dataclasses import dataclass
-from importlib import resources
 
 from pixelpong.atari.action import Action
-from pixelpong.atari.machine.cartridges import facts, id_of, scored_names
+from pixelpong.atari.machine.cartridges import facts, first_lives, id_of, scored_names
 from pixelpong.config import can_be_learned
 from pixelpong.scores import find_scores
 
@@ -57,16 +54,8 @@ def _describe(name: str) -> GameFacts:
         id_of(name),
         id_of(name, "ALE", 5),
         tuple(Action(number).name for number in numbers),
-        _lives()[name],
+        first_lives()[name],
         can_be_learned(name),
         scores.random if scores else None,
         scores.human if scores else None,
     )
-
-
-@functools.cache
-def _lives() -> dict[str, int]:
-    """Return the lives that ALE tells after a start, by game; tests ask ALE again."""
-    text = resources.files(__package__).joinpath("lives.json").read_text("utf-8")
-    lives: dict[str, int] = json.loads(text)
-    return lives

@@ -48,6 +48,7 @@ from pixelpong.sight.view import (
 )
 
 MAX_VIEW_INPUTS = 2 * MAX_FEATURES + 1  # of a step
+assert NUM_FEATURES <= 2**16, "a stream keeps features in 16 bits"
 
 VIEW_FIELDS: list[Any] = [
     ("position", np.int64, 2),  # where the player is or was last: column and row in half cells

@@ -46,7 +46,7 @@ from pixelpong.sight.blobs import (
 MAX_FEATURES = 1200  # of a frame, the first ones
 MAX_SMALL, MOST_CELLS, SMALL_CLASSES = 64, 40, 8  # small blobs: number, width and height, classes
 MOST_MOVED = 16  # the farthest that a blob moves between two frames, in half cells
-WAYS, WAY_CLASSES = 9, 4  # 3 × 3, that in the middle is none; classes c and c + 4 share them
+WAYS, WAY_CLASSES = 9, 4  # 3 × 3, of which the middle is none; classes c and c + 4 share them
 
 # The sizes of the groups of features, and where each group starts.
 NEAR, REACH = 33, 33  # tiles in each direction; cells to the left and above

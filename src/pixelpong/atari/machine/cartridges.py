@@ -28,6 +28,14 @@ def facts() -> dict[str, dict[str, Any]]:
     return lines
 
 
+@functools.cache
+def first_lives() -> dict[str, int]:
+    """Return the lives that ALE tells after a start, by game; tests ask ALE again."""
+    text = resources.files(__package__).joinpath("lives.json").read_text("utf-8")
+    lives: dict[str, int] = json.loads(text)
+    return lives
+
+
 def names() -> list[str]:
     """List the cartridges whose memory and pictures equal ALE's in every frame."""
     return [name for name, line in facts().items() if "not_covered" not in line]
