@@ -156,7 +156,7 @@ def test_each_game_has_a_score_or_a_reason():
 
 def compile_score(facts: Scoring, folder: Path) -> tuple[ModuleType, NativeCode]:
     """The functions of a score as Python and as machine code, without the game."""
-    module = scoring.make_module("a test", facts)
+    module = scoring.make_scoring("a test", facts)
     board = {"BOARD": facts.board, "CELLS": len(facts.board)} if facts.board else {}
     program = Program(MACHINE, board)
     lower_modules(program, [digits, module], ["score", "begin_score"])

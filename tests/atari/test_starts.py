@@ -113,7 +113,7 @@ def test_the_first_start_of_a_european_game_explores_and_translates_nothing_agai
 
 @pytest.mark.slow
 def test_a_game_that_select_never_chooses_is_one_line():
-    impossible = Select(frames=2, until={0x25: 256})
+    impossible = Select(frames=2, until="xA5 == 256")
     game = load_game("flag_capture").with_facts(select=impossible)
     with pytest.raises(EmulatorError, match=r"failed: no press of SELECT chose .*; start it again"):
         start(game)

@@ -33,6 +33,7 @@ MAKERS = {
 GIVEN = {
     "num_envs": {"num_envs": 3}, "observation": {"observation": "field"},
     "game": {"game": "breakout"}, "games": {"games": ["pong", "pong"]},
+    "mode": {"mode": 1}, "difficulty": {"difficulty": 2},
     "actions": {"actions": "three"}, "opponent": {"opponent": "self"},
     "coins": {"coins": "ale"}, "num_threads": {"num_threads": 2},
     "thread_affinity_offset": {"thread_affinity_offset": 0},
@@ -64,6 +65,7 @@ PAIRS = [
     {"coins": "ale", "max_frameskip": 5}, {"games": []}, {"games": None}, {"frameskip": 4.0},
     {"obs_type": "grayscale"}, {"obs_type": "ram", "observation": "ram"},
     {"games": ["pong", "air_raid"], "observation": "ram", "full_action_space": True},
+    {"opponent": "self", "mode": 1}, {"game": "breakout", "difficulty": 2}, {"mode": [1, 1]},
     {"max_frameskip": 2}, {"game": "double_dunk"}, {"games": ["pong"] * 2, "game": "breakout"},
 ]  # fmt: skip
 

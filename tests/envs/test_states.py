@@ -47,7 +47,7 @@ def odd_states(state):
         odd = observed[0].copy()
         odd[-1, 1, row, 1] |= np.uint64(1 << 16)
         yield rules, games, *front, remembered, frames, odd
-    if len(remembered):
+    if remembered.size:
         for set_it in (
             lambda it: it["game"]["newest"].__setitem__(0, 2),
             lambda it: it["last_actions"].__setitem__((0, 0), 3),
@@ -101,7 +101,7 @@ def test_games_with_other_options_exchange_no_states():
         {"img_height": 50}, {"grayscale": False}, {"maxpool": False}, {"opponent": "club"},
         {"opponent": "self"}, {"autoreset_mode": "SameStep"}, {"render_mode": "rgb_array"},
         {"coins": "pixelpong"}, {"episodic_life": True}, {"life_loss_info": True},
-        {"game": "breakout"},
+        {"game": "breakout"}, {"mode": 1}, {"difficulty": 1},
     ):  # fmt: skip
         with pytest.raises(ConfigError, match="belongs to games with other options"):
             pixelpong.make_vec(**base | options).restore_state(state)

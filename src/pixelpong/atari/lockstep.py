@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pixelpong.atari.machine.cartridge import Flavour
 from pixelpong.atari.machine.compiled import Game
 from pixelpong.atari.machine.record import DRAW_NOTHING, DRAW_PICTURE, FRAME_DONE, WIDTH
 from pixelpong.atari.machine.roms import rom_path
@@ -24,7 +25,7 @@ MEMORY = 128  # bytes; in ALE, a cartridge's own memory follows them
 STYLES = ("random", "held", "purposeful")
 
 
-def load_ale(name: str) -> Any:
+def load_ale(name: str, flavour: Flavour | None = None) -> Any:
     """Load a cartridge into ALE, with one frame per call and no sticky actions."""
     import ale_py
 
@@ -34,6 +35,9 @@ def load_ale(name: str) -> Any:
     ale.setInt("frame_skip", 1)
     ale.setInt("max_num_frames_per_episode", 0)
     ale.loadROM(str(rom_path(name)))
+    if flavour:
+        ale.setMode(flavour.mode)
+        ale.setDifficulty(flavour.difficulty)
     return ale
 
 
@@ -75,8 +79,13 @@ class Comparison:
 class Lockstep:
     """A compiled cartridge, played next to ALE."""
 
-    def __init__(self, game: Game, picture_every: int = 8) -> None:
-        """Load the cartridge; compare pictures every `picture_every` frames and at every start."""
+    def __init__(self, game: Game, picture_every: int = 8, flavour: Flavour | None = None) -> None:
+        """Load the cartridge, and compare its first start, which is of its first game.
+
+        Pictures are compared every `picture_every` frames and at every start. After a `restart`,
+        the game is the `flavour`, if it is given.
+        """
+        self._flavour = flavour
         self.game, self.result, self._every = game, Comparison(), picture_every
         self._legal, self._rows = game.cartridge.legal_actions, game.cartridge.rows
         self._number = 0
@@ -101,6 +110,8 @@ class Lockstep:
         differences, stops = result.differences, result.stops
         self.restart()
         while result.frames < end and (pokes or not result.differences):
+            if self._ale.game_over():  # at its start
+                break
             if pokes and rng.random() < pokes:
                 self.poke(int(rng.integers(MEMORY)), int(rng.integers(256)))
             self.step(next(actions), draws=result.frames % self._every == 0)
@@ -116,13 +127,13 @@ class Lockstep:
         memory = self._memory().tobytes()
         self._number += 1
         self._ale.reset_game()
-        self.machine: Any = start(self.game, self._number, memory)
+        self.machine: Any = start(self.game, self._number, memory, self._flavour)
         self._compare_start("a start")
         self.result.starts += 1
 
     def _load(self) -> None:
         """Load the cartridge into both consoles."""
-        self._number, self._ale = 0, load_ale(self.game.cartridge.name)
+        self._number, self._ale = 0, load_ale(self.game.cartridge.name, self._flavour)
         self.machine = start(self.game)
         self._compare_start("the first start")
         self.result.starts += 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pixelpong.atari.action import Action
-from pixelpong.atari.machine.cartridges import facts, first_lives, id_of, scored_names
+from pixelpong.atari.machine.cartridges import cartridge, first_lives, id_of, scored_names
 from pixelpong.config import can_be_learned
 from pixelpong.scores import find_scores
 
@@ -26,6 +26,8 @@ class GameFacts:
     id: str  #: in Gymnasium, such as "pixelpong/MsPacman-v0"
     ale_id: str  #: ale-py's id of the same game, such as "ALE/MsPacman-v5"
     actions: tuple[str, ...]  #: the names of those that the game uses, by index
+    modes: tuple[int, ...]  #: ale-py's numbers of the games on the cartridge, for the option `mode`
+    difficulties: tuple[int, ...]  #: of the console's switches, for the option `difficulty`
     lives: int  #: that `info` has at the start of an episode; 0 if ALE knows of none
     trains: bool  #: whether our own agent can learn it by `pixelpong train --game`
     random_score: float | None  #: of random play
@@ -43,17 +45,21 @@ def games() -> list[GameFacts]:
     ('ALE/Breakout-v5', ('NOOP', 'FIRE', 'RIGHT', 'LEFT'), 5)
     >>> breakout.random_score, breakout.human_score
     (1.7, 30.5)
+    >>> breakout.modes, breakout.difficulties
+    ((0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44), (0, 1))
     """
     return [_describe(name) for name in sorted(scored_names())]
 
 
 def _describe(name: str) -> GameFacts:
-    numbers, scores = facts()[name].get("actions", range(18)), find_scores(name)
+    facts, scores = cartridge(name), find_scores(name)
     return GameFacts(
         name,
         id_of(name),
         id_of(name, "ALE", 5),
-        tuple(Action(number).name for number in numbers),
+        tuple(Action(number).name for number in facts.actions),
+        facts.modes,
+        facts.difficulties,
         first_lives()[name],
         can_be_learned(name),
         scores.random if scores else None,

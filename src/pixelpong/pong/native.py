@@ -46,7 +46,7 @@ def for_two(mode: int = MODE) -> Cartridge:
     return dataclasses.replace(
         PONG,
         controls="four paddles",
-        select=Select(2, {cartridge.MODE: presses}),
+        select=Select(2, f"x{128 + cartridge.MODE:X} == {presses}"),
         start_actions=((0, 2),),
         constants={**PONG.constants, "COUNTED_FRAMES": -presses},  # presses do not count
         codes=codes,

@@ -14,7 +14,7 @@ from pixelpong.atari.envs.plug import Plugs
 from pixelpong.atari.games.opponents import Opponents
 from pixelpong.atari.games.rules import FIRE, Rules
 from pixelpong.atari.games.views import ATARI, Observation, View
-from pixelpong.atari.machine.cartridge import Cartridge
+from pixelpong.atari.machine.cartridge import Cartridge, Flavour
 from pixelpong.atari.machine.cartridges import cartridge
 from pixelpong.atari.machine.palette import PALETTES
 from pixelpong.atari.sides import BUILTIN, SELF
@@ -51,7 +51,9 @@ def make_action_space(options: EnvOptions, count: int) -> gymnasium.spaces.Space
     return gymnasium.spaces.Discrete(count)
 
 
-def make_rules(options: EnvOptions, facts: Cartridge, moves: NDArray[np.int64]) -> Rules:
+def make_rules(
+    options: EnvOptions, facts: Cartridge, flavour: Flavour, moves: NDArray[np.int64]
+) -> Rules:
     """Make the rules of a game; `moves` are the console's actions by index."""
     sticky = options.repeat_action_probability
     is_ale = options.coins_name != "pixelpong"
@@ -73,6 +75,7 @@ def make_rules(options: EnvOptions, facts: Cartridge, moves: NDArray[np.int64]) 
         ends_at_lost_life=options.episodic_life,
         tells_lost_life=options.life_loss_info,
         clips_rewards=options.reward_clipping,
+        flavour=flavour,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
@@ -15,15 +15,17 @@ from pixelpong.atari.envs.plug import Plugs, find_observations
 from pixelpong.atari.games.opponents import Opponents
 from pixelpong.atari.games.pictures import check_size
 from pixelpong.atari.games.views import OBSERVATIONS
+from pixelpong.atari.machine.cartridge import Flavour
 from pixelpong.atari.machine.cartridges import cartridge, facts, not_scored
 from pixelpong.atari.machine.record import MOST_ROWS, WIDTH
 from pixelpong.atari.sides import BUILTIN, SELF
 from pixelpong.errors import ConfigError, list_words, must_be
-from pixelpong.schema import Meta, Setting
+from pixelpong.schema import Count, Meta, Setting
 
 Threads = Annotated[int, Meta(ge=0, le=4096)] | None  # 0, like None: one for each core
 Autoreset = Literal["NextStep", "SameStep", "Disabled"]  # the values of `AutoresetMode`
 CoinsName = Literal["ale", "ale_env", "pixelpong"]
+Numbers = int | Sequence[int] | None  # one for all environments, or one for each
 Affinity = Annotated[int, Meta(ge=-1)]
 Noops = Annotated[int, Meta(ge=0, le=10_000)]
 Height = Annotated[int, Meta(ge=1, le=MOST_ROWS)]
@@ -49,6 +51,25 @@ class EnvOptions:
         return games
 
     @property
+    def all_flavours(self) -> tuple[Flavour, ...]:
+        """The game on the cartridge and the difficulty of each environment, [N]."""
+        size = len(self.all_games)
+        modes, difficulties = (
+            it if isinstance(it, tuple) else (it,) * size for it in (self.mode, self.difficulty)
+        )
+        return tuple(
+            Flavour(
+                first.mode if mode is None else mode, first.difficulty if hard is None else hard
+            )
+            for first, mode, hard in zip(
+                [cartridge(game).first_flavour for game in self.all_games],
+                modes,
+                difficulties,
+                strict=True,
+            )
+        )
+
+    @property
     def coins_name(self) -> CoinsName:
         """Whose coins decide what sticks."""
         is_like_ale = self.max_frameskip is None and self.opponent == BUILTIN
@@ -66,12 +87,14 @@ class EnvOptions:
         return max(self.frameskip, self.max_frameskip or 0)
 
 
+_FLAVOUR = ("mode", "difficulty")
+_LISTS = ("games", *_FLAVOUR)  # the options of which each environment may have its own
 # Options that only affect the observation "atari", with their defaults.
 _OF_ATARI = {"img_height": 84, "img_width": 84, "grayscale": True, "stack_num": 4, "maxpool": True}
 # Options that do not affect the future of a game.
 _FREE = (
     "num_envs", "num_threads", "thread_affinity_offset", "batch_size", "copy", "reward_clipping",
-    "opponent", "games", "ram_info",
+    "opponent", "games", "ram_info", *_FLAVOUR,
 )  # fmt: skip
 
 
@@ -87,7 +110,7 @@ def check_options(
     `types` are those of the options alone, from the signature of `VectorEnv`.
     """
     options = options | {"game": _choose_game(options, maker, default_game)}
-    types = {name: types[name] for name in options if name != "games"}
+    types = {name: types[name] for name in options if name not in _LISTS}
     types |= {"game": str, "actions": str | None, "autoreset_mode": Autoreset}
     own = [plug.observations for plug in plugs.values()]
     types["observation"] = Literal[tuple(name for each in (OBSERVATIONS, *own) for name in each)]
@@ -97,10 +120,12 @@ def check_options(
     alone = {name: check_option(name, types[name], options[name], maker) for name in types}
     if games:
         alone["num_envs"] = _count(games, alone)
-    checked = EnvOptions({**alone, "games": games})
+    flavours = {name: _read_numbers(name, options[name], alone, maker) for name in _FLAVOUR}
+    checked = EnvOptions({**alone, "games": games, **flavours})
     for game in dict.fromkeys(checked.all_games):
         _check_game(checked, game, maker, plugs)
     _check_together(checked, plugs)
+    _check_flavours(checked, maker)
     if checked.continuous and checked.opponent != BUILTIN:
         what = "Continuous actions are for a game without an opponent"
         raise EnvError(f"{what}; {maker.leave_out('continuous', 'opponent')}.")
@@ -148,6 +173,39 @@ def _read_games(games: Any, maker: Maker) -> tuple[str, ...]:
         if names and all(isinstance(name, str) for name in names):
             return names
     raise EnvError(f"{maker.name}: {must_be('games', 'a list of names', repr(games))}")
+
+
+def _read_numbers(
+    name: str, value: Any, options: dict[str, Any], maker: Maker
+) -> int | tuple[int, ...] | None:
+    """Read a mode or a difficulty: a number, or as many as there are environments."""
+    is_list = isinstance(value, list | tuple | np.ndarray) and np.ndim(value) == 1
+    numbers = tuple(
+        check_option(name, Count | None, it, maker) for it in (value if is_list else [value])
+    )
+    if not is_list:
+        return numbers[0]
+    if len(numbers) != options["num_envs"]:
+        allowed = f"a number, or {options['num_envs']} of them, one for each environment"
+        raise EnvError(must_be(name, allowed, value))
+    return numbers
+
+
+def _check_flavours(options: EnvOptions, maker: Maker) -> None:
+    """Refuse games that are not on the cartridge, and difficulties that change nothing."""
+    for game, flavour in dict.fromkeys(zip(options.all_games, options.all_flavours, strict=True)):
+        facts = cartridge(game)
+        for name, number, known in (
+            ("mode", flavour.mode, facts.modes),
+            ("difficulty", flavour.difficulty, facts.difficulties),
+        ):
+            if number not in known:
+                allowed = f"{list_words(list(map(str, known)), 'or')} in {game}"
+                raise EnvError(f"{maker.name}: {must_be(name, allowed, number)}")
+    for name in _FLAVOUR:
+        if getattr(options, name) is not None and options.opponent != BUILTIN:
+            what = f"{name} is for a game without an opponent"
+            raise EnvError(f"{what}; {maker.leave_out(name, 'opponent')}.")
 
 
 def _choose_game(options: dict[str, Any], maker: Maker, default: str | None) -> Any:
@@ -245,13 +303,16 @@ def _check_played_start(options: EnvOptions, game: str, maker: Maker) -> None:
 def hash_rules(options: EnvOptions, opponents: Opponents | None) -> list[bytes]:
     """Hash for each game all that its future depends on, except its state.
 
-    That is its options, the facts about its cartridge and those who play the second side.
+    That is its options, the facts about its cartridge, the game on it, and those who play the
+    second side.
     """
     opponent = (opponents.fingerprint if opponents else options.opponent).encode()
     values = vars(options) | {"coins": options.coins_name}
     rules = {name: value for name, value in values.items() if name not in _FREE}
     hashes = {}
-    for game in dict.fromkeys(options.all_games):
-        text = json.dumps([rules | {"game": game, "facts": facts()[game]}], sort_keys=True)
-        hashes[game] = hashlib.sha256(text.encode() + b"\0" + opponent).digest()
-    return [hashes[game] for game in options.all_games]
+    each = list(zip(options.all_games, options.all_flavours, strict=True))
+    for game, flavour in dict.fromkeys(each):
+        of_game = {"game": game, "flavour": flavour, "facts": facts()[game]}
+        text = json.dumps([rules | of_game], sort_keys=True)
+        hashes[game, flavour] = hashlib.sha256(text.encode() + b"\0" + opponent).digest()
+    return [hashes[it] for it in each]

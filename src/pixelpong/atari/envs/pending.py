@@ -74,12 +74,6 @@ class Pending(NamedTuple):
         return tuple(taken), Pending(received, tuple(rest), self.kept)
 
 
-def require_state(has_batches: bool) -> None:
-    """Refuse states if some results may not be received yet."""
-    if has_batches:
-        raise EnvOrderError("With batch_size < num_envs there are no states; leave it out.")
-
-
 def join(parts: tuple[Part, ...]) -> Results:
     """Join the results of these games; results of one step are not copied."""
     if len(parts) == 1:

@@ -78,6 +78,8 @@ class SingleEnv(
             uint8; ``"atari"``, as in `pixelpong.make_vec`; or one that the game brings.
         game: the cartridge, by ale-py's name, such as ``"ms_pacman"``; by default that of
             `vector_env`.
+        mode, difficulty: the game on the cartridge and the console's switches, by ale-py's numbers;
+            `pixelpong.games` lists them.
         actions, opponent: as in `pixelpong.make_vec`, if the game brings them.
         coins: what decides which frames are sticky. ``"ale"``: ale-py's, for the same bytes as
             ``gymnasium.make("ALE/Breakout-v5")`` from the same seed; the default, unless the game

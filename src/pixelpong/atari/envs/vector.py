@@ -10,6 +10,7 @@ assignment, which replaces `Pending` too; then it is played to its end, if need 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, ClassVar, Generic, Literal, get_type_hints
 
@@ -32,16 +33,17 @@ from pixelpong.atari.envs.options import (
     CoinsName,
     Height,
     Noops,
+    Numbers,
     Stack,
     Threads,
     Width,
     check_options,
     hash_rules,
 )
-from pixelpong.atari.envs.pending import Part, Pending, Step, give, require_state
+from pixelpong.atari.envs.pending import Part, Pending, Step, give
 from pixelpong.atari.envs.plug import ActionsName, ObservationName, Plugs, find_observations
+from pixelpong.atari.envs.states import States
 from pixelpong.atari.games.games import Games
-from pixelpong.atari.games.memory import State
 from pixelpong.atari.games.turns import Workers
 from pixelpong.atari.sides import BUILTIN
 from pixelpong.atari.steps.stepping import LEAVE, RESET, SKIP, Results
@@ -50,6 +52,7 @@ from pixelpong.schema import Count, FrameLimit, FrameSkip, Number, Share
 
 
 class VectorEnv(
+    States,
     gymnasium.vector.VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]],
     Generic[ObservationName, ActionsName],
 ):
@@ -65,34 +68,32 @@ class VectorEnv(
             game brings.
         game: the cartridge, by ale-py's name, such as ``"ms_pacman"``; by default `default_game`.
         games: instead of `num_envs` and `game`, the game of each environment.
+        mode, difficulty: the game on the cartridge and the console's switches, by ale-py's numbers;
+            one for all environments, or a list with one for each. `pixelpong.games` lists them.
         actions: a choice of actions that the game brings, by name; by default all that the game
             uses.
         opponent: who plays the second side, if the game brings one: ``"builtin"``; ``"self"``:
             actions [N, 2] play both sides; or the name of a player that it brings.
         coins: what decides which frames are sticky. ``"ale"``: ale-py's generator, the default.
-            ``"ale_env"``: as in ale-py's single environments, which make something else of a seed.
-            ``"pixelpong"``: the generators of `pixelpong.evaluate`; the default with an opponent
-            or `max_frameskip`, which `AtariVectorEnv` does not have.
+            ``"ale_env"``: as in ale-py's single environments. ``"pixelpong"``: the generators of
+            `pixelpong.evaluate`; the default with an opponent or `max_frameskip`.
         num_threads: number of threads; 0 or None: one per core. It does not affect the results.
-        thread_affinity_offset: the core of the first thread, which is the caller's and stays free;
-            the others stay on the cores after it, from the last core on those from the first on.
-            −1: all are free.
+        thread_affinity_offset: the core of the first thread, the caller's, which stays free; the
+            others stay on the cores after it, and after the last from the first on. −1: all free.
         batch_size: number of games whose results `recv` returns; 0: all of them.
-        copy: False reuses one array, so each step overwrites the observations of the last one.
+        copy: False reuses one array; each step overwrites the observations of the last one.
         render_mode: ``"rgb_array"`` for `render`, or None.
         autoreset_mode: ``"NextStep"``, ``"SameStep"`` or ``"Disabled"``, as in Gymnasium.
         frameskip, max_frameskip: frames per step, drawn from this range if both are given.
         repeat_action_probability: the probability that a frame keeps the held action.
-        max_num_frames_per_episode: frames after which an episode is cut off. Some games play frames
-            before their start. With the coins ``"ale"`` they do not count, otherwise they do, as in
-            ale-py's vector and single environments.
+        max_num_frames_per_episode: frames after which an episode is cut off. Frames that some games
+            play before their start count unless the coins are ``"ale"``, as in ale-py.
         noop_max: an episode starts with fewer than this many frames without a press, which do not
             count. If a game ends in them, they continue in another one.
         use_fire_reset: press the button in the first frame of an episode, if the game uses it.
         episodic_life: a lost life ends the episode, and the next one starts with a new game.
         life_loss_info: a lost life is reported as an end, but the game goes on.
-        ram_info: ``infos["ram"]`` is the consoles' memory, [N, 128] uint8, of the same moment as
-            the lives.
+        ram_info: ``infos["ram"]`` is the consoles' memory, [N, 128] uint8, when lives are read.
         reward_clipping: limit rewards to −1, 0 and 1.
         full_action_space: use all actions of the console.
         continuous: actions [N, 3] float32: radius, angle and button. A radius or a button beyond
@@ -120,6 +121,8 @@ class VectorEnv(
         *,
         game: str | None = None,
         games: Sequence[str] | None = None,
+        mode: Numbers = None,
+        difficulty: Numbers = None,
         actions: ActionsName | None = None,
         opponent: str = BUILTIN,
         coins: CoinsName | None = None,
@@ -180,10 +183,10 @@ class VectorEnv(
         options, size, mode = self._options, self.num_envs, self.autoreset_mode
         tables = np.broadcast_to(self._actions.tables, (size, self._actions.count))
         facts = [find_cartridge(options, game, self.plugs) for game in options.all_games]
-        opponents = making.make_opponents(options, self.plugs)
+        flavours, opponents = options.all_flavours, making.make_opponents(options, self.plugs)
         self._games = games = Games(
             size,
-            [making.make_rules(options, *it) for it in zip(facts, tables, strict=True)],
+            list(map(functools.partial(making.make_rules, options), facts, flavours, tables)),
             self._view,
             workers=Workers(options.num_threads or count_cores(), options.thread_affinity_offset),
             num_uniforms=BLOCK if options.coins_name == "pixelpong" else 1,
@@ -277,38 +280,14 @@ class VectorEnv(
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """Return the newest frames, [rows, 160, 3] uint8 each, if `render_mode` is ``"rgb_array"``.
 
-        A game has 210 rows; a European one has 250. Of several games, all frames have the most rows
-        of any game. Those below a game's own are black.
+        A game has 210 rows, a European one 250. Of several games, all frames have the most rows of
+        any game; those below a game's own are black.
         """
         with self._turns.lock:
             self._turns.settle()
             if not self.render_mode:
                 return None
             return tuple(map(making.paint, self._options.all_games, self._games.frames))
-
-    def clone_state(self) -> State:
-        """Return the state on which the future of all games depends, for `restore_state`.
-
-        Raises:
-            EnvOrderError: the environment has a `batch_size`; some results may not be received.
-        """
-        with self._turns.lock:
-            require_state(self._has_batches)
-            self._turns.settle()
-            return self._games.clone()
-
-    def restore_state(self, state: State) -> None:
-        """Continue from a state of these games, or of the same number with the same options.
-
-        Results that were not received are forgotten.
-
-        Raises:
-            ConfigError: the state does not fit these games; nothing has changed.
-        """
-        with self._turns.lock:
-            require_state(self._has_batches)
-            self._turns.settle()
-            self._games.restore(state, Pending(self._all, kept=self._pending.kept))
 
     def _observe(self) -> NDArray[Any]:
         """Return the newest observations again, [N, …]."""
@@ -328,16 +307,6 @@ class VectorEnv(
         """End the threads."""
         with self._turns.lock:
             self._turns.close()
-
-    def __getstate__(self) -> tuple[Any, ...]:
-        with self._turns.lock:
-            return self._options, self.clone_state(), self._pending.kept
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        options, memory, kept = state
-        game, games = (None, options.games) if options.games else (options.game, None)
-        self.__init__(**vars(options) | {"game": game, "games": games})  # type: ignore[misc]
-        self._games.restore(memory, Pending(self._all, kept=kept))
 
     @property
     def _is_seeded(self) -> bool:

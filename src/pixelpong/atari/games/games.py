@@ -60,8 +60,8 @@ class Games:
 
         Args:
             size: N.
-            rules: the rules of all games; or of each, which differ only in what follows from the
-                cartridge.
+            rules: the rules of all games; or of each, which differ only in the cartridge, the
+                game on it, and what follows from them.
             view: the observation of all games, with the most rows of any of their pictures.
             workers: the threads that play, at most one per game.
             num_uniforms: number of steps per game for which `orders` can hold random numbers.
@@ -164,13 +164,23 @@ class Games:
         """Copy the state on which the future of all games depends: arrays [N, …]."""
         return tuple(array.copy() for array in self._memory.arrays())
 
-    def restore(self, state: Any, noted: Any = None) -> None:
-        """Continue from a state of these games, or of the same number of games with the same rules.
+    def restore(
+        self,
+        state: Any,
+        noted: Any = None,
+        *,
+        which: NDArray[np.integer[Any]] | None = None,
+        include_rng: bool = True,
+    ) -> None:
+        """Continue from a state of games with the same rules: all, or `which` are listed, [K].
+
+        Without the generators, each game keeps its own.
 
         Raises:
             ConfigError: the state does not fit these games; nothing has changed.
         """
-        self.turns.restore(self._memory.read(state), noted)
+        restored = self._memory.read(state, which, include_rng=include_rng)
+        self.turns.restore(restored, noted)
 
 
 def raise_faults(numbers: NDArray[np.int32]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,18 @@ from numpy.typing import NDArray
 from pixelpong.atari.games.opponents import Opponents
 from pixelpong.atari.games.views import View
 from pixelpong.atari.machine.record import WIDTH
-from pixelpong.atari.steps.records import CHANCE, GAME, are_chances
+from pixelpong.atari.steps.records import CHANCE, GAME, GENERATORS, are_chances
 from pixelpong.errors import ConfigError, must_be, number_of
 
 State = tuple[NDArray[Any], ...]  # copies of the arrays of a `Memory`
+
+
+class Restored(NamedTuple):
+    """A state that was checked, and the rows of games that continue from it."""
+
+    rows: Any  # a slice or [K]
+    state: State
+
 
 _MOST = 2**31 - 1  # the largest value of any count
 _START = 512  # more frames than the start of any game plays
@@ -74,18 +82,30 @@ class Memory:
         self._max_frames, self._num_newest = max_frames, ring
 
     def arrays(self) -> State:
-        """Return the arrays themselves, not copies."""
+        """Return the arrays themselves, not copies; each has a row for each game."""
         played = self.rules, self.games, self.chances, self.states
-        return *played, self.remembered, self.frames, *self.observed
+        nothing = np.zeros((len(self.games), 0), np.uint8)
+        if_any = (array if len(array) else nothing for array in (self.remembered, self.frames))
+        return *played, *if_any, *self.observed
 
-    def read(self, state: Any) -> State:
-        """Copy a state; raise a `ConfigError` if these games cannot continue from it."""
+    def read(
+        self,
+        state: Any,
+        which: NDArray[np.integer[Any]] | None = None,
+        *,
+        include_rng: bool = True,
+    ) -> Restored:
+        """Copy a state; raise a `ConfigError` if these games, or `which`, cannot continue from it.
+
+        Without the generators, the copy has those that the games have now.
+        """
+        rows: Any = slice(None) if which is None else which
         ours = self.arrays()
         if not isinstance(state, (tuple, list)) or not state:
             given = f"a {type(state).__name__}"
             raise ConfigError(must_be("the state", "one from clone_state()", given))
         theirs = tuple(read_array("the state", each).copy() for each in state)
-        size, rules = len(self.rules), theirs[0]
+        size, rules = len(self.rules[rows]), theirs[0]
         if _form(rules) == _form(ours[0]):  # other games may have other arrays after this one
             known = {each.tobytes() for each in self.rules}
             if any(each.tobytes() not in known for each in rules):
@@ -97,17 +117,22 @@ class Memory:
             advice = "repeat or select rows of each array"
             games = number_of(len(rules), "game")
             raise ConfigError(f"The state has {games}, not {size}; {advice}.")
-        for i in np.flatnonzero((rules != self.rules).any(axis=1)):
+        for i in np.flatnonzero((rules != self.rules[rows]).any(axis=1)):
             raise ConfigError(f"Row {i} of the state belongs to another game; give each its own.")
         never = theirs[1]["episode"] < 0
         if never.any() and not never.all():
-            which = np.flatnonzero(never)[0]
-            raise ConfigError(f"Game {which} of the state was never reset; reset it before.")
-        if any(a.shape != b.shape for a, b in zip(ours, theirs, strict=True)) or not (
-            self._is_sound(theirs)
-        ):
+            first = np.flatnonzero(never)[0]
+            raise ConfigError(f"Game {first} of the state was never reset; reset it before.")
+        if len(never) < len(self.rules) and (self.games["episode"] < 0).any():
+            raise ConfigError("No game was reset yet, so no other could play on; call reset().")
+        shapes = [(size, *array.shape[1:]) for array in ours]
+        if [array.shape for array in theirs] != shapes or not self._is_sound(theirs):
             raise ConfigError("The state is damaged: no game can be in it.")
-        return theirs
+        if not include_rng:
+            for array, names in ((1, ("seed", "episode")), (2, GENERATORS)):
+                for name in names:
+                    theirs[array][name] = ours[array][name][rows]
+        return Restored(rows, theirs)
 
     def _is_sound(self, state: State) -> bool:
         """Whether all numbers of a state with the right shapes are possible in a game.
@@ -125,10 +150,10 @@ class Memory:
         are_observed = self._observation.are_sound(tuple(observed))
         return are_games and are_chances(chances) and are_remembered and are_observed
 
-    def write(self, state: State) -> None:
-        """Continue from a state that `read` has returned."""
-        for ours, theirs in zip(self.arrays(), state, strict=True):
-            ours[...] = theirs
+    def write(self, restored: Restored) -> None:
+        """Continue from what `read` has returned."""
+        for ours, theirs in zip(self.arrays(), restored.state, strict=True):
+            ours[restored.rows] = theirs
 
     def forget(self) -> None:
         """Return to the initial state, with no episode in progress and no seed."""

@@ -1,4 +1,4 @@
-"""Which thread plays which games: parts with the same cartridge, each on a console of its own."""
+"""Which thread plays which games: parts with the same rules, each on a console of its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from pixelpong.atari.games.memory import Memory
 from pixelpong.atari.games.rules import Rules, make_console, make_starts, switch_on
 from pixelpong.atari.games.views import Screens, View
-from pixelpong.atari.machine.cartridge import Cartridge
 from pixelpong.atari.machine.record import WIDTH
 from pixelpong.atari.steps.opening import MOST_AT_ONCE
 from pixelpong.atari.steps.stepping import NEVER, Part
@@ -20,7 +19,7 @@ from pixelpong.atari.steps.stepping import NEVER, Part
 def make_parts(
     memory: Memory, rules: Sequence[Rules], view: View, num_threads: int, *, autoresets: int
 ) -> list[list[Part]]:
-    """Divide the games of each cartridge evenly among the threads.
+    """Divide the games with the same rules evenly among the threads.
 
     `rules` are those of each game.
     """
@@ -34,17 +33,17 @@ def make_parts(
             # Neighbours go to different threads, because a batch of games is one of neighbours.
             share, thread = which[k::num_threads].copy(), (first + k) % num_threads
             if len(share):
-                start = _make_start(facts, seen)
+                start = _make_start(each, seen)
                 part = _make_part(memory, each, seen, start, share)
                 parts[thread].append(part._replace(number=number, autoresets=autoresets))
                 number += 1
-        first += len(which)  # where the next cartridge's parts go if it has fewer games
+        first += len(which)  # where the next rules' parts go if they have fewer games
     return parts
 
 
-def _make_start(facts: Cartridge, view: View) -> NDArray[np.void]:
+def _make_start(rules: Rules, view: View) -> NDArray[np.void]:
     """Make a machine from which starts are played, [1], set to draw what the view needs."""
-    machine = switch_on(facts)
+    machine = switch_on(rules.cartridge, rules.flavour)
     if view.has_levels:
         machine["shades"] = view.levels
     return machine
@@ -70,7 +69,7 @@ def _make_part(
     num_frames = max(rules.most_frames, MOST_AT_ONCE)
     return Part(
         console,
-        make_starts(rules.cartridge),
+        make_starts(rules.cartridge, rules.flavour),
         row=np.zeros(rules.num_sides * (2 + num_frames)),
         number=0,
         which=which,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.atari.machine.cartridge import Cartridge
+from pixelpong.atari.machine.cartridge import Cartridge, Flavour
 from pixelpong.atari.machine.compiled import Game
 from pixelpong.atari.machine.record import DRAW_OWN
 from pixelpong.atari.machine.roms import read_rom
@@ -44,6 +44,7 @@ class Rules:
     ends_at_lost_life: bool = False
     tells_lost_life: bool = False
     clips_rewards: bool = False
+    flavour: Flavour | None = None  # the game on the cartridge; None: the first one
 
 
 @functools.cache
@@ -58,9 +59,9 @@ def first_start(facts: Cartridge) -> NDArray[np.void]:
     return start(open_cartridge(facts))
 
 
-def switch_on(facts: Cartridge) -> NDArray[np.void]:
+def switch_on(facts: Cartridge, flavour: Flavour | None = None) -> NDArray[np.void]:
     """Make a machine from which starts are played, [1] of its record."""
-    machine = open_cartridge(facts).power_on()
+    machine = open_cartridge(facts).power_on(flavour)
     machine["timer_shift"] = SHIFT
     return machine
 
@@ -124,10 +125,11 @@ def _make_rules(rules: Rules) -> NDArray[np.void]:
     return record
 
 
-def make_starts(facts: Cartridge) -> Starts:
+def make_starts(facts: Cartridge, flavour: Flavour | None = None) -> Starts:
     """Make what a thread needs to play the starts of games."""
     first = first_start(facts)
-    count = _NUM_STARTS[facts.start]
+    is_first = flavour in (None, facts.first_flavour)
+    count = _NUM_STARTS[facts.start if is_first else "memory"]
     return Starts(
         memory=first["ram"][0],
         machines=np.zeros((count, first.itemsize), np.uint8),

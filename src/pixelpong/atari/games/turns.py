@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pixelpong.atari.games.memory import Memory, State
+from pixelpong.atari.games.memory import Memory, Restored
 
 # Plays a share, except the parts that `done`, [parts] bool, marks as played.
 Play = Callable[[Any, int], None]
@@ -103,7 +103,7 @@ class Now(NamedTuple):
 
     noted: Any  # never changed, only replaced
     round: Round | None = None  # the round in progress
-    state: State | None = None  # the state that is being restored
+    state: Restored | None = None  # what is being restored
 
 
 class Turns:
@@ -156,7 +156,7 @@ class Turns:
         else:
             self.settle()
 
-    def restore(self, state: State, noted: Any) -> None:
+    def restore(self, state: Restored, noted: Any) -> None:
         """Continue from a state that `Memory.read` has returned."""
         self._now = Now(noted, state=state)
         self.settle()

@@ -11,6 +11,7 @@ from types import ModuleType
 
 from pixelpong.atari.machine import (
     banks,
+    choosing,
     collisions,
     console,
     digits,
@@ -86,10 +87,12 @@ def make_game(cartridge: Cartridge, rom: BankedRom, entries: Iterable[Spot]) -> 
 
 def _own_modules(cartridge: Cartridge) -> tuple[ModuleType, ...]:
     """Return the modules that are compiled for each cartridge."""
-    scores: tuple[ModuleType, ...] = ()
+    own: tuple[ModuleType, ...] = (playing, resetting, digits)
+    if cartridge.select:
+        own += (choosing.make_choosing(cartridge.name, cartridge.select.until),)
     if cartridge.scoring:
-        scores = (digits, scoring.make_module(cartridge.name, cartridge.scoring))
-    return (playing, resetting, *scores, *cartridge.modules)
+        own += (scoring.make_scoring(cartridge.name, cartridge.scoring),)
+    return (*own, *cartridge.modules)
 
 
 def _add_cartridge(program: Program, rom: BankedRom) -> None:

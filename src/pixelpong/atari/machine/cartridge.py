@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,12 +62,19 @@ CONTROLS = {
 }
 
 
+class Flavour(NamedTuple):
+    """Which game of a cartridge is played, and with which of the console's difficulties."""
+
+    mode: int = 0  # its number in ale-py
+    difficulty: int = 0  # as in ale-py: 1 if the left side's switch is on A, plus 2 if the right's
+
+
 @dataclass(frozen=True)
 class Select:
-    """How to choose a game on the cartridge: press SELECT until memory has these values."""
+    """How to choose a game on the cartridge: press SELECT until memory shows it."""
 
     frames: int  # frames of each press
-    until: Mapping[int, int]  # by address, from 0 on
+    until: str  # an expression, see `atari.machine.formulas`
     first: int = 0  # frames of a press before the others
 
 
@@ -92,13 +99,18 @@ class Cartridge:
     scoring: Scoring | None = None  # None if the points of the game are not known
     # How a game starts, see `atari.machine.starting`.
     reset_frames: int = 12  # frames for which RESET is held
-    select: Select | None = None
-    wait_frames: int = 0  # frames without input before the last RESET
-    # Pairs of an action, or a switch (`SWITCH_ACTIONS`), and a number of frames.
+    # Pairs of an action, or a switch (`SWITCH_ACTIONS`), and a number of frames: before a game is
+    # chosen, and after the last RESET.
+    first_actions: tuple[tuple[int, int], ...] = ()
     start_actions: tuple[tuple[int, int], ...] = ()
+    # ALE's numbers of its games, and of the difficulties that change something; the first are those
+    # with which it is loaded.
+    modes: tuple[int, ...] = (0,)
+    difficulties: tuple[int, ...] = (0,)
+    select: Select | None = None
     coin_frames: int = 0  # frames of a start in which ALE draws whether an action sticks
-    # What a start depends on: "constant", nothing; "timer", the number that the timer starts with;
-    # "memory", also on what the memory held before.
+    # What a start of the first game depends on: "constant", nothing; "timer", the number that the
+    # timer starts with; "memory", also on what the memory held before.
     start: str = "constant"
     # For a cartridge that is compiled as one module, with typed functions of its own: offsets of
     # code that is reached by jumps through memory; modules whose functions replace the machine's;
@@ -109,6 +121,11 @@ class Cartridge:
     constants: Mapping[str, int] = field(default_factory=dict)
     record: np.dtype[Any] = MACHINE
     own_drawing: str = ""  # the field of its record that its `draw_own` draws to
+
+    @property
+    def first_flavour(self) -> Flavour:
+        """The game with which the cartridge is loaded."""
+        return Flavour(self.modes[0], self.difficulties[0])
 
     @property
     def has_past(self) -> bool:
@@ -172,41 +189,32 @@ class Cartridge:
 
     def _start_constants(self) -> dict[str, Any]:
         """Return the constants for `atari.machine.resetting`."""
-        steps = [
-            (0, NO_SWITCH, self.wait_frames),
-            (0, RESET, self.reset_frames - RESET_FRAMES),
-            *(
-                (0, SWITCH_ACTIONS[action], count)
-                if action in SWITCH_ACTIONS
-                else (action, NO_SWITCH, count)
-                for action, count in self.start_actions
-            ),
-        ]
+        first = [(0, RESET, RESET_FRAMES), *map(_hold, self.first_actions)]
+        steps = [(0, RESET, self.reset_frames - RESET_FRAMES), *map(_hold, self.start_actions)]
         steps = [step for step in steps if step[2]]
-        constants = {
+        select = self.select or Select(0, "1")
+        return {
+            "FIRST_STEPS": tuple(first),
+            "NUM_FIRST_STEPS": len(first),
             "STEPS": tuple(steps),
             "NUM_STEPS": len(steps),
             "COUNTED_FRAMES": self.counted_frames,
+            "FIRST_PRESS": select.first,
+            "PRESS": select.frames,
         }
-        if select := self.select:
-            constants |= {
-                "CHOICE": tuple(select.until.items()),
-                "NUM_VALUES": len(select.until),
-                "FIRST_PRESS": select.first,
-                "PRESS": select.frames,
-            }
-        return constants
 
     def _board_constants(self) -> dict[str, Any]:
         """Return the constants for `atari.machine.digits`."""
         board = self.scoring.board if self.scoring else ()
         return {"BOARD": board, "CELLS": len(board)} if board else {}
 
-    def power_on(self, rom: bytes) -> NDArray[np.void]:
+    def power_on(self, rom: bytes, flavour: Flavour | None = None) -> NDArray[np.void]:
         """Make a machine that was just switched on, with empty memory: [1] of its record."""
+        mode, difficulty = flavour or self.first_flavour
         machine: Any = make_machine(self.record)
-        machine["s"], machine["p"] = 0xFF, ALWAYS_SET
-        machine["swcha"], machine["swchb"], machine["fire"] = 0xFF, 0x3F, 0x80
+        machine["mode"], machine["s"], machine["p"] = mode, 0xFF, ALWAYS_SET
+        machine["swcha"], machine["fire"] = 0xFF, 0x80
+        machine["swchb"] = NO_SWITCH | difficulty << 6
         controls = CONTROLS[self.controls]
         middle = (PADDLE_LOWEST + self.highest_ohm) // 2 if controls.kind == PADDLE else NO_PADDLE
         machine["resistance"] = [middle, middle, controls.others, controls.others]
@@ -214,3 +222,10 @@ class Cartridge:
         last = 1024 * banks[3] if any(banks) else min(len(rom), 4096) - 1024
         machine["pc"] = read_vector(rom, last + 0x3FC)
         return machine
+
+
+def _hold(step: tuple[int, int]) -> tuple[int, int, int]:
+    """Return what is pressed in a step of a start: an action, the switches, for how many frames."""
+    action, count = step
+    switches = SWITCH_ACTIONS.get(action)
+    return (action, NO_SWITCH, count) if switches is None else (0, switches, count)

@@ -74,14 +74,14 @@ def cartridge(name: str) -> Cartridge:
 
     require_covered(name)
     line = dict(facts()[name])
-    for key in ("actions", "legal_actions"):
+    for key in ("actions", "legal_actions", "modes", "difficulties"):
         if key in line:
             line[key] = tuple(line[key])
-    if "start_actions" in line:
-        line["start_actions"] = tuple((action, count) for action, count in line["start_actions"])
-    if select := line.get("select"):
-        until = {int(address, 16) & 127: value for address, value in select["until"].items()}
-        line["select"] = Select(select["frames"], until, select.get("first", 0))
+    for key in ("first_actions", "start_actions"):
+        if key in line:
+            line[key] = tuple((action, count) for action, count in line[key])
+    if "select" in line:
+        line["select"] = Select(**line["select"])
     line.pop("not_scored", None)
     if scoring := line.get("scoring"):
         line["scoring"] = _read_scoring(dict(scoring))

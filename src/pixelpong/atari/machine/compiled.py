@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pixelpong.atari.machine import build
 from pixelpong.atari.machine.cache import cache_folder
-from pixelpong.atari.machine.cartridge import Cartridge
+from pixelpong.atari.machine.cartridge import Cartridge, Flavour
 from pixelpong.atari.machine.cartridges import cartridge
 from pixelpong.atari.machine.disassembly import Spot
 from pixelpong.atari.machine.exploring import Notes, explore
@@ -145,7 +145,7 @@ class Game:
         cartridge = self.cartridge
         facts = sorted(cartridge.all_constants(self._banked).items())
         hints = (cartridge.entries, dict(cartridge.hints), cartridge.record.descr)
-        rules = repr(cartridge.scoring)
+        rules = repr((cartridge.scoring, cartridge.select))
         modules = [Path(str(module.__file__)) for module in cartridge.modules]
         return _hash(self._rom, repr((form, facts, hints, rules)), *modules)
 
@@ -154,9 +154,9 @@ class Game:
         facts = replace(self.cartridge, **changes)
         return Game(facts, self._rom, self._folder, is_translated=is_translated)
 
-    def power_on(self) -> NDArray[np.void]:
+    def power_on(self, flavour: Flavour | None = None) -> NDArray[np.void]:
         """Make a machine that was just switched on, [1] of the cartridge's record."""
-        return self.cartridge.power_on(self._rom)
+        return self.cartridge.power_on(self._rom, flavour)
 
     def play(self, machine: NDArray[np.void], actions: bytes, draws: int) -> None:
         """Play frames, one action byte each, and draw the last one; fewer if the game ends."""

@@ -152,6 +152,6 @@ def play_next(m: Machine) -> None:
 def idle(m: Machine, switches: Int, count: Int) -> None:
     """Play and draw frames with some switches held and no other input."""
     m.swcha = 0xFF
-    m.swchb = switches  # a bit each, 0 while held: 1 RESET, 2 SELECT
+    m.swchb = switches  # a bit each, 0 while held: 1 RESET, 2 SELECT; both difficulties are easy
     m.draws = DRAW_PICTURE
     play(m, count)

@@ -117,7 +117,8 @@ MACHINE = np.dtype(
         ("points", "<i4"),  # points so far in this game
         ("lives", "<i4"),
         ("may_end", "<i4"),  # 1 if the next frame may be the last
-        # The inputs of a frame.
+        # The inputs of a start, and of a frame.
+        ("mode", "<i4"),  # the number of the game on the cartridge
         ("turn", "<i4"),  # how far a press turns a paddle, in ohm
         ("draws", "<i4"),  # the draw mode, DRAW_NOTHING and so on
         ("draws_until", "<i4"),  # the clock up to which the frame is drawn

@@ -1,34 +1,33 @@
 """Playing the start of a game after a reset of the console: ``start_game``.
 
 All games start in the same way, except for numbers, which are constants of the cartridge: some
-frames pass, RESET is held, in some games SELECT is pressed until the right one of the cartridge's
-games is chosen, RESET is held again, and some actions start the game. `atari.machine.starting`
-makes a machine that was just reset. Written in typed Python, compiled with each cartridge.
+frames pass, RESET is held, SELECT is pressed until the game ``m.mode`` of the cartridge is chosen,
+RESET is held again, and some actions start the game. `atari.machine.starting` makes a machine that
+was just reset. Written in typed Python, compiled with each cartridge.
 """
 
 from __future__ import annotations
 
 from pixelpong.atari.machine.playing import begin_score, play_next, press
 from pixelpong.atari.machine.record import DRAW_NOTHING, DRAW_PICTURE, FRAME_DONE, NOT_CHOSEN
-from pixelpong.atari.machine.typed import Int, Machine
+from pixelpong.atari.machine.typed import Int, Machine, inline
 
-# The console's switches: none held, RESET held, SELECT held. Both difficulties are easy; the
-# picture is in colour.
+# The console's switches: none held, RESET held, SELECT held. The picture is in colour.
 NO_SWITCH, RESET, SELECT = 0x3F, 0x3E, 0x3D
+DIFFICULTIES = 0xC0  # the switches of the left and the right side; they stay as they are
 
 IDLE_FRAMES = 60  # number of idle frames after switching on
 RESET_FRAMES = 4  # fewest frames with RESET before and after a game is chosen
 MOST_PRESSES = 400  # most presses of SELECT; no cartridge has as many games
 
-# Facts of the cartridge. First the steps after the choice of a game: the action, the switches that
-# are held, and the number of frames.
+# Facts of the cartridge. First the steps before and after the choice of a game: the action, the
+# switches that are held, and the number of frames.
+FIRST_STEPS = ((0, RESET, RESET_FRAMES),)
+NUM_FIRST_STEPS = len(FIRST_STEPS)
 STEPS = ((0, RESET, RESET_FRAMES), (0, RESET, RESET_FRAMES))
 NUM_STEPS = len(STEPS)
 COUNTED_FRAMES = 0  # frames of these steps that ALE counts as frames of the game
 START_DRAWS = DRAW_PICTURE  # what the last of these frames draws
-# The values of memory by address that show the choice, none if there is nothing to choose.
-CHOICE = ((0, 0),)
-NUM_VALUES = 0
 FIRST_PRESS = 0  # frames of a press of SELECT before the others
 PRESS = 0  # frames of each other press
 
@@ -44,9 +43,9 @@ def start_game(m: Machine) -> None:
     m.stop = FRAME_DONE
     m.draws = DRAW_NOTHING
     hold(m, 0, NO_SWITCH, IDLE_FRAMES)
-    hold(m, 0, RESET, RESET_FRAMES)
-    if NUM_VALUES:
-        choose_game(m)
+    for k in range(NUM_FIRST_STEPS):
+        hold(m, FIRST_STEPS[k][0], FIRST_STEPS[k][1], FIRST_STEPS[k][2])
+    choose_game(m)
     for k in range(NUM_STEPS):
         count = STEPS[k][2]
         if k == NUM_STEPS - 1:
@@ -54,14 +53,14 @@ def start_game(m: Machine) -> None:
             m.draws = START_DRAWS
             count = 1
         hold(m, STEPS[k][0], STEPS[k][1], count)
-    m.swchb = NO_SWITCH
+    m.swchb = m.swchb & DIFFICULTIES | NO_SWITCH
     m.is_over = 0
     begin_score(m)
 
 
 def hold(m: Machine, action: Int, switches: Int, count: Int) -> None:
     """Play frames with an action and switches held, until the machine stops."""
-    m.swchb = switches
+    m.swchb = m.swchb & DIFFICULTIES | switches
     k = 0
     while k < count and m.stop == FRAME_DONE:
         press(m, action)
@@ -82,11 +81,9 @@ def choose_game(m: Machine) -> None:
         presses += 1
 
 
+@inline
 def is_chosen(m: Machine) -> Int:
-    """Return whether memory shows that the right game is chosen."""
-    for k in range(NUM_VALUES):
-        if m.ram[CHOICE[k][0]] != CHOICE[k][1]:
-            return 0
+    """Return whether memory shows that the right game is chosen; facts of the cartridge say it."""
     return 1
 
 

@@ -7,10 +7,9 @@ The facts are expressions, in the order in which they are computed after each fr
     "over":   "is_on and xB9 == 0"
     "lives":  "xB9"
 
-``xB9`` is a byte of the console's memory, by its address; ``cE9`` is one of the cartridge's own
-memory. ``old.`` is a value after the frame before, of a byte or of an expression. An expression may
-name those before it, and call the helpers of `atari.machine.digits`. ``count(board, 1, 2)`` is
-the number of the board's cells with one of these values.
+`atari.machine.formulas` says what they may name. ``old.`` is a value after the frame before, of a
+byte or of an expression. An expression may name those before it. ``count(board, 1, 2)`` is the
+number of the board's cells with one of these values.
 
 Four names have a meaning: ``points``; ``over``; ``reward``, by default the change of the points;
 and ``lives``, by default 0. After the end ALE shows no lives, except in games that keep them.
@@ -21,14 +20,12 @@ Source: the addresses and formulas are those of ALE 0.12, and tests compare them
 
 from __future__ import annotations
 
-import ast
-import hashlib
-import linecache
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
 
+from pixelpong.atari.machine.formulas import is_byte, make_module, to_typed
 from pixelpong.atari.machine.record import MOST_NOTED
 
 _HEAD = (
@@ -69,51 +66,6 @@ class Scoring:
         return list(dict.fromkeys(names))
 
 
-class _Names(ast.NodeTransformer):
-    """Replaces names in the facts by fields of the record."""
-
-    def __init__(self, noted: list[str]) -> None:
-        self._noted = noted
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        """Replace a byte's name by the record's element."""
-        return _parse(_byte(node.id)) if _is_byte(node.id) else node
-
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        """Replace ``old.NAME`` by its noted value."""
-        if ast.unparse(node.value) != "old":
-            raise SyntaxError(f"expected old.NAME, got {ast.unparse(node)}")
-        return _parse(f"m.noted[{self._noted.index(node.attr)}]")
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        """Expand a helper with several arguments; in typed Python, each has one."""
-        name = ast.unparse(node.func)
-        arguments = [ast.unparse(self.visit(argument)) for argument in node.args]
-        if name == "dec":
-            text = f"dec({arguments[0]})"
-            for argument in arguments[1:]:
-                text = f"(100 * {text} + dec({argument}))"
-        elif name == "count":
-            text = " + ".join(f"count(m, {value})" for value in arguments[1:])
-        else:
-            text = f"{name}({', '.join(arguments)})"
-        return _parse(f"({text})")
-
-
-def _parse(text: str) -> ast.expr:
-    return ast.parse(text, mode="eval").body
-
-
-def _is_byte(name: str) -> bool:
-    return bool(re.fullmatch("[xc][89A-F][0-9A-F]", name))
-
-
-def _byte(name: str) -> str:
-    """Return the element of the record for ``xB9`` or ``cB9``."""
-    memory = {"x": "ram", "c": "extra_ram"}[name[0]]
-    return f"m.{memory}[{int(name[1:], 16) & 127}]"
-
-
 def to_source(scoring: Scoring) -> str:
     """Write the functions `score`, `recall` and `begin_score` of a game as typed Python."""
     noted = scoring.noted
@@ -123,14 +75,14 @@ def to_source(scoring: Scoring) -> str:
     lines += ["    m.points = 0", "    m.is_over = 0"]
     lines += ["", "", "def begin_score(m: Machine) -> None:"]
     for at, name in enumerate(noted):
-        value = _byte(name) if _is_byte(name) else scoring.first.get(name, 0)
+        value = to_typed(name) if is_byte(name) else scoring.first.get(name, 0)
         lines.append(f"    m.noted[{at}] = {value}")
     lines.append("    score(m)")
-    for name, value in scoring.first.items():
+    for name, first in scoring.first.items():
         if name in noted:
-            lines.append(f"    m.noted[{noted.index(name)}] = {value}")
+            lines.append(f"    m.noted[{noted.index(name)}] = {first}")
         if name == "lives":
-            lines.append(f"    m.lives = {value}")
+            lines.append(f"    m.lives = {first}")
     lines += ["    m.points = 0", ""]
     return "\n".join(lines)
 
@@ -140,10 +92,10 @@ def _score(scoring: Scoring) -> list[str]:
     noted = scoring.noted
     lines = ["def score(m: Machine) -> None:"]
     for name, rule in scoring.all_rules.items():
-        text = ast.unparse(_Names(noted).visit(_parse(rule)))
+        text = to_typed(rule, noted)
         lines.append(f"    {name} = " + (f"1 if {text} else 0" if name == "over" else text))
     for at, name in enumerate(noted):
-        lines.append(f"    m.noted[{at}] = {_byte(name) if _is_byte(name) else name}")
+        lines.append(f"    m.noted[{at}] = {to_typed(name) if is_byte(name) else name}")
     return [
         *lines,
         "    m.points += reward",
@@ -153,12 +105,6 @@ def _score(scoring: Scoring) -> list[str]:
     ]
 
 
-def make_module(name: str, scoring: Scoring) -> ModuleType:
-    """Make a module of a game's functions; `inspect` can read its source."""
-    source = to_source(scoring)
-    module = ModuleType(f"scoring of {name}")
-    path = f"<{module.__name__}, {hashlib.sha256(source.encode()).hexdigest()[:12]}>"
-    # Here Python finds the source of code that is in no file.
-    linecache.cache[path] = len(source), None, source.splitlines(keepends=True), path
-    exec(compile(source, path, "exec"), vars(module))
-    return module
+def make_scoring(name: str, scoring: Scoring) -> ModuleType:
+    """Make a module of a game's functions."""
+    return make_module(f"scoring of {name}", to_source(scoring))

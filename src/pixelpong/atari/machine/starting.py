@@ -19,7 +19,7 @@ from pixelpong.atari.machine.record import MAX_LINES
 from pixelpong.atari.machine.resetting import IDLE_FRAMES, NO_SWITCH
 
 if TYPE_CHECKING:
-    from pixelpong.atari.machine.cartridge import Cartridge
+    from pixelpong.atari.machine.cartridge import Cartridge, Flavour
     from pixelpong.atari.machine.compiled import Game
 
 # ALE's generator: its seed, the count of numbers drawn for the memory when a cartridge is loaded,
@@ -28,18 +28,21 @@ SEED, MEMORY, _LOADS = 4753849, 128, 4
 SHORTEST, TIMERS, SHIFT = 25, 75, 6  # the timer starts at 25 to 99 and counts every 64 cycles
 
 
-def start(game: Game, number: int = 0, memory: bytes | None = None) -> NDArray[np.void]:
+def start(
+    game: Game, number: int = 0, memory: bytes | None = None, flavour: Flavour | None = None
+) -> NDArray[np.void]:
     """Make a machine at the start of a game, [1] of the cartridge's record, with its picture.
 
     Args:
         game: the compiled cartridge.
         number: number of the start since the cartridge was loaded; loading includes start 0.
         memory: [128], the console's memory at the reset; None just after loading.
+        flavour: the game on the cartridge, by default the first one.
 
     Raises:
         EmulatorError: the cartridge does not start.
     """
-    machine = reset(game, number, load(game) if memory is None else memory)
+    machine = reset(game, number, load(game) if memory is None else memory, flavour)
     game.start_game(machine)
     return machine
 
@@ -64,15 +67,17 @@ def filled_bytes(cartridge: Cartridge) -> int:
     return MEMORY if cartridge.has_memory else 0
 
 
-def reset(game: Game, number: int, memory: bytes) -> NDArray[np.void]:
+def reset(
+    game: Game, number: int, memory: bytes, flavour: Flavour | None = None
+) -> NDArray[np.void]:
     """Make a machine that was just reset, [1] of its record; the arguments are those of `start`."""
-    machine: NDArray[np.void] = _switch_on(game, memory, _LOADS + number)
+    machine: NDArray[np.void] = _switch_on(game, memory, _LOADS + number, flavour)
     return machine
 
 
-def _switch_on(game: Game, memory: bytes, resets: int) -> Any:
+def _switch_on(game: Game, memory: bytes, resets: int, flavour: Flavour | None = None) -> Any:
     """Make a machine after a reset; resets are counted from 1 since the cartridge was loaded."""
-    machine: Any = game.power_on()
+    machine: Any = game.power_on(flavour)
     machine["ram"] = np.frombuffer(memory, np.uint8)
     index = _timer_index(game.cartridge, resets)
     numbers = _draw(index + 1 + MEMORY)

@@ -101,12 +101,13 @@ def play_step(console, game, uniforms):  # type: ignore[no-untyped-def]
     )
     count = min(wanted, rules.max_frames - game.num_frames)
     hold(rules, game, now.moves, uniforms, count, console.actions)
-    game.reward = game.is_over = game.is_cut = game.fault = 0
+    game.reward = game.is_cut = game.fault = 0
     game.steps += 1
     # 2. Play them, in as few calls as pictures, paddles and lives allow.
     takes_two = rules.takes_two and count == wanted and wanted > 1
     which = num_pictures = played = 0
-    actions, machine, goes_on = console.actions_address, console.addresses[0], True
+    actions, machine = console.actions_address, console.addresses[0]
+    goes_on = not game.is_over  # as on ALE, a few games are over when they start
     while goes_on and played < count:
         rest = count - played
         if takes_two and rest == 1:

@@ -48,6 +48,8 @@ TWISTER = np.dtype(
 )
 """A generator, C++'s ``mt19937``, see `atari.steps.twister`."""
 
+GENERATORS = ("opening", "coins", "console")  # of a `CHANCE`
+
 CHANCE = np.dtype(
     [
         ("opening", TWISTER),  # decides the number of opening frames of each episode
@@ -115,7 +117,7 @@ fields of that machine::
 
 def are_chances(chances: NDArray[np.void]) -> bool:
     """Whether the generators in these, [N] `CHANCE`, are those of a game."""
-    for name in ("opening", "coins", "console"):
+    for name in GENERATORS:
         made, used = chances[name]["made"], chances[name]["used"]
         if (used < 0).any() or (used > _MOST_USED).any() or (abs(made - used) > WORDS).any():
             return False
