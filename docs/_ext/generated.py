@@ -104,22 +104,39 @@ def describe_games() -> str:
         for name, line in cartridges.facts().items()
     ]  # fmt: skip
     head = (
-        "Game", "Banks", "Actions", "Lives", "Points and end", "Starts", "Frames", "Pictures",
-        "Different ones", "Poked", "Memory and pictures",
+        "Game", "Banks", "Actions", "Modes", "Difficulties", "Lives", "Points and end", "Starts",
+        "Frames", "Pictures", "Different ones", "Poked", "Memory and pictures",
     )  # fmt: skip
     return _table(head, rows) + "\n"
 
 
 def _describe_rules(line: dict[str, Any]) -> tuple[str, ...]:
-    """How many actions a game uses, its lives, and whether its points are covered."""
+    """A game's number of actions, its modes and difficulties, lives, and what covers its points."""
     if "not_covered" in line:
-        return "–", "–", "–"
-    actions = str(len(line.get("actions", range(18))))
+        return ("–",) * 5
+    modes, difficulties = (line.get(name, [0]) for name in ("modes", "difficulties"))
+    kinds = (str(len(line.get("actions", range(18)))), _spans(modes), _spans(difficulties))
     if "scoring" not in line:
-        return actions, "–", f"not covered: {line['not_scored']}"
+        return *kinds, "–", f"not covered: {line['not_scored']}"
     lives = line["scoring"].get("lives", "")
     has_lives = f"always {lives}" if lives.isdecimal() else "yes" if lives else "none"
-    return actions, has_lives, "covered"
+    return *kinds, has_lives, "covered"
+
+
+def _spans(numbers: list[int]) -> str:
+    """Shorten a list of numbers.
+
+    >>> _spans([0, 1, 2, 3, 128])
+    '0–3, 128'
+    """
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and number == spans[-1][-1] + 1:
+            spans[-1].append(number)
+        else:
+            spans.append([number])
+    texts = [f"{it[0]}–{it[-1]}" if len(it) > 2 else ", ".join(map(str, it)) for it in spans]
+    return ", ".join(texts)
 
 
 def _describe_comparison(line: dict[str, Any], found: dict[str, Any] | None) -> tuple[str, ...]:

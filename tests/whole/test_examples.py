@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import json
 import os
 import re
@@ -12,6 +14,8 @@ import sys
 from pathlib import Path
 
 import ale_py
+import explore_in_one_file as explore
+import flavours_in_one_file as flavours
 import numpy as np
 import pong_in_one_file as pong
 import ppo_in_one_file as clipped
@@ -19,6 +23,7 @@ import pytest
 import search_in_one_file as search
 import to_tensorboard
 
+import pixelpong
 from pixelpong.faces.cli import parse
 from pixelpong.items import ACTIONS, DOWN, UP
 from pixelpong.learn import gated, ppo, reinforce
@@ -64,6 +69,13 @@ def test_a_search_that_knows_what_is_coming_loses_no_point():
     won, lost, steps = search.play(0, num_plans=48, max_frames=1600)
     assert (lost, steps) == (0, 400)
     assert won >= 2
+
+
+@pytest.mark.slow
+def test_going_back_to_spots_finds_the_key_and_opens_a_door():
+    steps, spots, scores = zip(*explore.explore(0, rounds=50), strict=True)
+    assert (steps, scores) == ((35_200, 118_400), (100, 400))
+    assert spots == (182, 363)
 
 
 @pytest.mark.slow
@@ -200,3 +212,16 @@ def test_the_job_on_kubernetes_continues_a_sweep_that_is_there(tmp_path):
     assert second == f"sweep {tmp_path}/seeds --ray-address auto"
     for line in (first, second):
         parse(shlex.split(line))
+
+
+@pytest.mark.slow
+def test_an_agent_plays_every_flavour_of_its_cartridge(breakout_run, monkeypatch):
+    facts = next(game for game in pixelpong.games() if game.name == "breakout")
+    short = dataclasses.replace(facts, modes=(0, 44))
+    monkeypatch.setattr(pixelpong, "games", lambda: [short])
+    brief = functools.partial(pixelpong.make_env, max_frames=600)
+    monkeypatch.setattr(pixelpong, "make_env", brief)
+    (first, agent, random), *others = flavours.compare(breakout_run, "breakout", 0, episodes=2)
+    assert [first, *(it[0] for it in others)] == [(0, 0), (44, 0), (0, 1), (44, 1)]
+    assert (len(agent), len(random), flavours.describe(random).count("±")) == (2, 2, 1)
+    assert len({it[2].tobytes() for it in others}) > 1
