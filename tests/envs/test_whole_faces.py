@@ -37,8 +37,12 @@ SENT = with_every_observation({
     "batches in the same step": (5, "field", {"batch_size": 2, "autoreset_mode": "SameStep",
                                               "num_threads": 2}),
 })  # fmt: skip
-VEC_CALLS = ("step", "send", "recv", "reset", "mask", "restore_state", "render", "clone_state")
-REFUSED_IN_BATCHES = ("mask", "restore_state", "clone_state")  # see test_batches
+VEC_CALLS = (
+    "step", "send", "recv", "reset", "mask", "restore_state", "some states", "render",
+    "clone_state",
+)  # fmt: skip
+# See test_batches.
+REFUSED_IN_BATCHES = ("mask", "restore_state", "some states", "clone_state")
 SINGLE_CALLS = (
     "step", "reset", "restore_state", "render", "clone_state", "get_action_meanings",
     "get_keys_to_action",
@@ -71,7 +75,7 @@ class Vec:
             envs.step(np.full(self.count, step % 6))
         if call == "recv":
             envs.send(np.full(self.count, 3))
-        if call == "restore_state":
+        if call in ("restore_state", "some states"):
             start = envs.clone_state()
             envs.step(np.full(self.count, 2))
             self.elsewhere = envs.clone_state()
@@ -87,6 +91,9 @@ class Vec:
             envs.reset(seed=9)
         elif name == "restore_state":
             envs.restore_state(self.elsewhere)
+        elif name == "some states":
+            first = tuple(array[:1] for array in self.elsewhere)
+            envs.restore_state(first, games=[0], include_rng=False)
         else:
             getattr(envs, name)()
 

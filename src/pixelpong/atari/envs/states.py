@@ -65,14 +65,11 @@ class States:
 
     def _read_games(self, games: Any) -> Any:
         """Read indices of games, each at most once."""
-        which, size = read_array("games", games, EnvValueError), len(self._all)
-        is_sound = which.ndim == 1 and which.dtype.kind in "iu"
-        if (
-            not is_sound
-            or len(np.unique(which)) < len(which)
-            or not np.isin(which, self._all).all()
-        ):
-            allowed = f"different whole numbers from 0 to {size - 1}"
+        given = read_array("games", games, EnvValueError)
+        which = given if given.size else given.astype(np.int64)
+        are_numbers = which.ndim == 1 and which.dtype.kind in "iu"
+        if not are_numbers or len(set(which.tolist()) & set(self._all.tolist())) < len(which):
+            allowed = f"different whole numbers from 0 to {len(self._all) - 1}"
             raise EnvValueError(must_be("games", allowed, repr(games)))
         return which
 
