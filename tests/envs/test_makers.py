@@ -54,6 +54,7 @@ GIVEN = {
     "maxpool": {"observation": "atari", "maxpool": False},
     # `make_env` alone has these.
     "environment": {"environment": "Pong-v0"}, "frame_skip": {"frame_skip": 2},
+    "monitor_dir": {"monitor_dir": None},  # `make_sb3` alone; see test_stable_baselines
     "sticky": {"sticky": 0.5}, "max_frames": {"max_frames": 2}, "obs_type": {"obs_type": "ram"},
 }  # fmt: skip
 PAIRS = [

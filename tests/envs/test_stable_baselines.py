@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import importlib.util
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -95,6 +97,50 @@ def test_its_tools_find_what_they_look_for():
     monitored.reset()
     *_, infos = [monitored.step(np.zeros(1, int)) for _ in range(50)][-1]
     assert infos[0]["episode"]["l"] == 50
+
+
+def test_the_episodes_of_each_game_are_in_a_file_that_its_tools_read(tmp_path):
+    from stable_baselines3.common.monitor import get_monitor_files
+
+    folder = tmp_path / "new" / "monitor"
+    envs = pixelpong.make_sb3(2, monitor_dir=folder, **SHORT)
+    envs.reset()
+    told = []
+    for _ in range(110):
+        *_, infos = envs.step(np.ones(2, int))
+        told += [info["episode"] for info in infos if "episode" in info]
+    envs.close()
+    assert [Path(it).name for it in sorted(get_monitor_files(str(folder)))] == [
+        "0.monitor.csv", "1.monitor.csv"
+    ]  # fmt: skip
+    texts = [path.read_text("utf-8").splitlines()[1:] for path in sorted(folder.iterdir())]
+    rows = [row for text in texts for row in csv.DictReader(text)]
+    assert len(told) == 4
+    for name in ("r", "l"):
+        assert sorted(float(row[name]) for row in rows) == sorted(it[name] for it in told)
+    with pytest.raises(ConfigError, match="already has the episodes of another training; give"):
+        pixelpong.make_sb3(2, monitor_dir=folder, **SHORT)
+    (tmp_path / "a file").touch()
+    for odd in (tmp_path / "a file", object(), "\0"):
+        with pytest.raises(ConfigError, match="make_sb3: monitor_dir .* cannot be written"):
+            pixelpong.make_sb3(2, monitor_dir=odd, **SHORT)
+
+
+def test_a_game_continues_from_the_state_of_another_one():
+    envs = pixelpong.make_sb3(3, "ram", game="breakout", repeat_action_probability=0.25)
+    envs.reset()
+    for _ in range(20):
+        envs.step(np.ones(3, int))
+    (state,) = envs.env_method("clone_state", indices=[2])
+    assert envs.env_method("restore_state", state, indices=[0, 1]) == [None, None]
+    for _ in range(5):
+        observations, *_ = envs.step(np.full(3, 2))
+        assert (observations == observations[0]).all()
+    envs.seed(1)
+    envs.reset()
+    envs.env_method("restore_state", state, include_rng=False)
+    seen = [envs.step(np.full(3, 2 + step % 2))[0] for step in range(9)]
+    assert not all((it == it[0]).all() for it in seen)
 
 
 def test_what_games_that_share_an_environment_cannot_do_is_refused():

@@ -12,7 +12,9 @@ steps; in ``make_atari_env("BreakoutNoFrameskip-v4")`` it counts frames, four ti
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 from typing import Any, ClassVar, Generic
 
 import numpy as np
@@ -24,6 +26,7 @@ from pixelpong.atari.envs.options import check_option
 from pixelpong.atari.envs.pending import Part, Step, join
 from pixelpong.atari.envs.plug import ObservationName
 from pixelpong.atari.envs.vector import VectorEnv
+from pixelpong.atari.machine.cartridges import id_of
 from pixelpong.atari.steps.stepping import EPISODE_RETURN, EPISODE_STEPS, IS_LOST
 from pixelpong.errors import ConfigError, unknown
 from pixelpong.machine import require
@@ -31,11 +34,13 @@ from pixelpong.schema import Number
 
 VecEnv: Any = object
 Monitor: Any = object
+ResultsWriter: Any = object
 _reason: Exception | None = None  # why it cannot be imported
 try:
     from stable_baselines3.common import monitor, vec_env
 
     VecEnv, Monitor = vec_env.VecEnv, monitor.Monitor
+    ResultsWriter = monitor.ResultsWriter
 except Exception as error:  # make_sb3 says what to do; a broken PyTorch raises anything
     _reason = error
 
@@ -63,10 +68,12 @@ class StableBaselinesEnv(Generic[ObservationName], VecEnv):
     """The games of `pixelpong.make_vec`, with its options, for stable-baselines3.
 
     With `life_loss_info`, as in its ``AtariWrapper``, a lost life is an end for the agent while the
-    game goes on.
+    game goes on. With `monitor_dir`, a new or empty directory, it gets the files that
+    `make_vec_env` writes, one for each game, which ``load_results`` and ``plot_results`` read.
 
     Raises:
-        ConfigError: stable-baselines3 is not installed, or as in `pixelpong.make_vec`.
+        ConfigError: stable-baselines3 is not installed, `monitor_dir` has such files or cannot be
+            written, or as in `pixelpong.make_vec`.
     """
 
     vector_env: ClassVar[type[StepsWithEpisodes]] = StepsWithEpisodes
@@ -78,6 +85,7 @@ class StableBaselinesEnv(Generic[ObservationName], VecEnv):
         *,
         reward_clipping: bool = True,
         life_loss_info: bool = False,
+        monitor_dir: str | Path | None = None,
         **options: Any,
     ) -> None:
         require("make_sb3 needs", "stable_baselines3", extra="peers")
@@ -89,6 +97,7 @@ class StableBaselinesEnv(Generic[ObservationName], VecEnv):
         options = MAKE_SB3.complete(options)
         self._games = games = self.vector_env(num_envs, observation, _maker=MAKE_SB3, **options)
         self._start = time.time()
+        self._files = [] if monitor_dir is None else _open_files(monitor_dir, games.game_names)
         super().__init__(games.num_envs, games.single_observation_space, games.single_action_space)
 
     def reset(self) -> NDArray[Any]:
@@ -120,7 +129,9 @@ class StableBaselinesEnv(Generic[ObservationName], VecEnv):
             listed[i] |= {"terminal_observation": ended, "TimeLimit.truncated": is_truncated}
         for i in np.flatnonzero(is_over_or_cut).tolist():
             told = {"r": float(infos["r"][i]), "l": int(infos["l"][i])}
-            listed[i]["episode"] = told | {"t": time.time() - self._start}
+            listed[i]["episode"] = episode = told | {"t": time.time() - self._start}
+            for file in self._files[i : i + 1]:
+                file.write_row(episode | {"t": round(episode["t"], 6)})
         rewards = np.clip(rewards, -1, 1) if self._clips else rewards
         return observations, rewards.astype(np.float32), is_done, listed
 
@@ -134,8 +145,10 @@ class StableBaselinesEnv(Generic[ObservationName], VecEnv):
         return listed
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads, and close the files."""
         self._games.close()
+        for file in self._files:
+            file.close()
 
     def get_images(self) -> list[NDArray[np.uint8]]:
         """Return the newest frames, if ``render_mode`` is ``"rgb_array"``."""
@@ -152,10 +165,43 @@ class StableBaselinesEnv(Generic[ObservationName], VecEnv):
         """Refuse, because the games share their attributes."""
         raise ConfigError(f"The games cannot set {attr_name} one by one; give options to make_sb3.")
 
-    def env_method(self, method_name: str, *_: Any, indices: Any = None, **__: Any) -> list[Any]:
-        """Refuse, because the games share their methods."""
-        raise ConfigError(f"The games cannot call {method_name} one by one; use make_vec for that.")
+    def env_method(
+        self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any
+    ) -> list[Any]:
+        """Call ``clone_state`` or ``restore_state`` of the games `indices`, each for itself.
+
+        A state is that of one game, and each of the games may continue from it.
+        """
+        which = list(self._get_indices(indices))
+        if method_name == "clone_state":
+            state = self._games.clone_state(*args, **kwargs)
+            return [tuple(array[[i]] for array in state) for i in which]
+        if method_name == "restore_state":
+            (state,) = args
+            repeated = tuple(np.repeat(array, len(which), axis=0) for array in state)
+            self._games.restore_state(repeated, which, **kwargs)
+            return [None] * len(which)
+        what = f"The games cannot call {method_name} one by one, only clone_state and restore_state"
+        raise ConfigError(f"{what}; use make_vec for that.")
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
         """Whether the infos are those of this wrapper; those of `Monitor` are."""
         return [issubclass(wrapper_class, Monitor) for _ in self._get_indices(indices)]
+
+
+def _open_files(directory: str | Path, games: tuple[str, ...]) -> list[Any]:
+    """Open a file for each game's episodes, as `make_vec_env` names them."""
+    try:
+        folder = Path(os.fspath(directory))
+        if any(folder.glob("*monitor.csv")):
+            what = f"monitor_dir {str(folder)!r} already has the episodes of another training"
+            raise ConfigError(f"make_sb3: {what}; give a new directory.")
+        header = {"t_start": time.time()}
+        return [
+            ResultsWriter(str(folder / str(i)), header | {"env_id": id_of(game)})
+            for i, game in enumerate(games)
+        ]
+    except (OSError, TypeError, ValueError) as error:
+        raise ConfigError(
+            f"make_sb3: monitor_dir {directory!r} cannot be written: {error}; give a directory."
+        ) from error
