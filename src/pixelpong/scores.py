@@ -1,6 +1,6 @@
-"""How much random play and a person score in each game, and scores measured by these two.
+"""How much random play, a person and DQN score, and scores measured by the first two.
 
-The numbers are data, ``scores.json``, which names their source. They are known for the 57 games
+The numbers are data, ``scores.json``, which names their sources. They are known for the 57 games
 that publications compare.
 """
 
@@ -15,10 +15,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Scores:
-    """The mean scores of two players of a game."""
+    """The mean scores of three players of a game."""
 
     random: float  # every action drawn uniformly
     human: float  # a professional tester of games
+    dqn: float  # Mnih et al. (2015)'s agent after 200 million frames, without sticky ones
 
 
 @functools.cache
@@ -37,7 +38,7 @@ def find_scores(game: str) -> Scores | None:
     """Find the scores of a game, by its name in ale-py; None if they are not known.
 
     >>> find_scores("breakout")
-    Scores(random=1.7, human=30.5)
+    Scores(random=1.7, human=30.5, dqn=385.5)
     >>> find_scores("tetris") is None
     True
     """

@@ -65,8 +65,8 @@ def test_scores_are_those_of_the_table():
     assert sum(game.human_score is not None for game in pixelpong.games()) == 57
     for game in pixelpong.games():
         scores = find_scores(game.name)
-        wanted = (None, None) if scores is None else (scores.random, scores.human)
-        assert (game.random_score, game.human_score) == wanted
+        wanted = (scores.random, scores.human, scores.dqn) if scores else (None, None, None)
+        assert (game.random_score, game.human_score, game.dqn_score) == wanted
         assert human_normalised(game.name, game.human_score) == (scores and 1.0)
 
 

@@ -17,9 +17,10 @@ from pixelpong.scores import find_scores
 class GameFacts:
     """A game that can be an environment.
 
-    Its random and its human score are means of the game's own score, from episodes that start with
-    up to 30 frames without a press, as published by Wang et al. (2016), arXiv 1511.06581; None if
-    the game is not among their 57.
+    Its scores are means of the game's own score, from episodes that start with up to 30 frames
+    without a press: random and human as published by Wang et al. (2016), arXiv 1511.06581, DQN's
+    after 200 million frames by Bellemare et al. (2017), arXiv 1707.06887; None if the game is not
+    among their 57.
     """
 
     name: str  #: ale-py's, such as "ms_pacman"; the value of the option `game`
@@ -32,6 +33,7 @@ class GameFacts:
     trains: bool  #: whether our own agent can learn it by `pixelpong train --game`
     random_score: float | None  #: of random play
     human_score: float | None  #: of a professional tester of games
+    dqn_score: float | None  #: of DQN, without sticky frames
 
 
 def games() -> list[GameFacts]:
@@ -43,8 +45,8 @@ def games() -> list[GameFacts]:
     >>> breakout = next(game for game in pixelpong.games() if game.name == "breakout")
     >>> breakout.ale_id, breakout.actions, breakout.lives
     ('ALE/Breakout-v5', ('NOOP', 'FIRE', 'RIGHT', 'LEFT'), 5)
-    >>> breakout.random_score, breakout.human_score
-    (1.7, 30.5)
+    >>> breakout.random_score, breakout.human_score, breakout.dqn_score
+    (1.7, 30.5, 385.5)
     >>> breakout.modes, breakout.difficulties
     ((0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44), (0, 1))
     """
@@ -64,4 +66,5 @@ def _describe(name: str) -> GameFacts:
         can_be_learned(name),
         scores.random if scores else None,
         scores.human if scores else None,
+        scores.dqn if scores else None,
     )
