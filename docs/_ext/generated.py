@@ -115,8 +115,6 @@ def _describe_rules(line: dict[str, Any]) -> tuple[str, ...]:
     if "not_covered" in line:
         return "–", "–", "–"
     actions = str(len(line.get("actions", range(18))))
-    if "scoring" not in line:
-        return actions, "–", f"not covered: {line['not_scored']}"
     lives = line["scoring"].get("lives", "")
     has_lives = f"always {lives}" if lives.isdecimal() else "yes" if lives else "none"
     return actions, has_lives, "covered"

@@ -16,7 +16,7 @@ from pixelpong.atari.games.opponents import Opponents
 from pixelpong.atari.games.pictures import check_size
 from pixelpong.atari.games.views import OBSERVATIONS
 from pixelpong.atari.machine.cartridge import Flavour
-from pixelpong.atari.machine.cartridges import cartridge, facts, not_scored
+from pixelpong.atari.machine.cartridges import cartridge, facts
 from pixelpong.atari.machine.record import MOST_ROWS, WIDTH
 from pixelpong.atari.sides import BUILTIN, SELF
 from pixelpong.errors import ConfigError, list_words, must_be
@@ -250,9 +250,6 @@ def _check_together(options: EnvOptions, plugs: Plugs) -> None:
 def _check_game(options: EnvOptions, game: str, maker: Maker, plugs: Plugs) -> None:
     """Refuse a game that cannot be played, and options that it does not support."""
     facts = cartridge(game)  # raises an EmulatorError if there is no such game
-    if facts.scoring is None:
-        reason = not_scored()[game]
-        raise EnvError(f"The points of {game} are not covered: {reason}. Choose another game.")
     if options.img_height > facts.rows:
         allowed = f"at most {facts.rows}, the rows of {game}"
         raise EnvError(must_be("img_height", allowed, options.img_height))

@@ -96,7 +96,7 @@ class Cartridge:
     legal_actions: tuple[int, ...] = tuple(range(18))
     # The bytes that its `press` expects for ALE's eighteen actions; they differ if it has its own.
     codes: tuple[int, ...] = tuple(range(18))
-    scoring: Scoring | None = None  # None if the points of the game are not known
+    scoring: Scoring | None = None  # None if it has functions of its own
     # How a game starts, see `atari.machine.starting`.
     reset_frames: int = 12  # frames for which RESET is held
     # Pairs of an action, or a switch (`SWITCH_ACTIONS`), and a number of frames: before a game is

@@ -85,7 +85,7 @@ BEGINNING = np.dtype(
 """Everything that determines a frame: the state before it, and its inputs."""
 
 MOST_OLDER = 3  # the most frames that one of the two pictures may be made of
-MOST_NOTED = 3  # the most values that the score of a game needs from the frame before
+MOST_NOTED = 4  # the most values that the score of a game needs from the frame before
 
 KEPT = np.dtype(
     [
