@@ -11,12 +11,12 @@ from pixelpong.atari.machine.cartridge import Flavour
 from pixelpong.atari.machine.cartridges import cartridge
 from pixelpong.atari.machine.compiled import load_game
 
-# Its modes are numbers that SELECT counts; numbers of a list; its difficulty is not ALE's first.
-FEW = ("casino", "video_cube", "backgammon")
+# The modes are numbers that SELECT counts, those of a list, or answers in a menu; ALE refuses the
+# difficulty with which it loads the last one.
+FEW = ("casino", "video_cube", "double_dunk", "backgammon")
 # The modes of ALE that are not covered, by game.
 LEFT_OUT = {
     "adventure": {1, 2},
-    "double_dunk": set(range(1, 16)),
     "video_cube": {100 * cube + game for cube in range(2, 51) for game in range(3)},
 }
 

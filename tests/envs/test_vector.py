@@ -268,7 +268,7 @@ def test_what_cannot_be_is_refused_in_a_sentence():
             "breakout has no observation 'pixels'; use 'atari', 'frame', 'grayscale' or 'ram'",
         ),
         ({"game": "breakout", "img_height": 211}, "at most 210, the rows of breakout"),
-        ({"game": "double_dunk", "repeat_action_probability": 0.1}, "the menu before a game"),
+        ({"game": "double_dunk", "repeat_action_probability": 0.8}, "in a menu before a game"),
         ({"num_envs": 2.5}, "make_vec: num_envs must be"),
         ({"num_env": 2}, "make_vec: .+ did you mean num_envs"),
     ],

@@ -91,6 +91,7 @@ _FLAVOUR = ("mode", "difficulty")
 _LISTS = ("games", *_FLAVOUR)  # the options of which each environment may have its own
 # Options that only affect the observation "atari", with their defaults.
 _OF_ATARI = {"img_height": 84, "img_width": 84, "grayscale": True, "stack_num": 4, "maxpool": True}
+_MOST_STICKY = 0.7  # with more, the walk through a menu might take more than MOST_ACTS steps
 # Options that do not affect the future of a game.
 _FREE = (
     "num_envs", "num_threads", "thread_affinity_offset", "batch_size", "copy", "reward_clipping",
@@ -259,7 +260,7 @@ def _check_game(options: EnvOptions, game: str, maker: Maker, plugs: Plugs) -> N
         raise EnvError(str(error)) from error
     if options.continuous and len(facts.legal_actions) < 18:
         raise EnvError(f"{game} has no continuous actions; leave out continuous.")
-    if facts.coin_frames:
+    if facts.counted_frames:
         _check_played_start(options, game, maker)
     _check_own(options, game, maker, plugs)
 
@@ -286,11 +287,10 @@ def _check_own(options: EnvOptions, game: str, maker: Maker, plugs: Plugs) -> No
 def _check_played_start(options: EnvOptions, game: str, maker: Maker) -> None:
     """Refuse options that would change a start in which ALE plays frames as in a step."""
     facts = cartridge(game)
-    if facts.start_actions and options.repeat_action_probability > 0:
-        raise EnvError(
-            f"In {game}, sticky frames would already change the menu before a game, which "
-            f"is not covered; give {maker.spell('repeat_action_probability')}=0.0."
-        )
+    sticky, word = options.repeat_action_probability, maker.spell("repeat_action_probability")
+    if facts.has_menu and sticky > _MOST_STICKY:
+        what = f"at most {_MOST_STICKY} in {game}, where frames stick in a menu before a game, too"
+        raise EnvError(must_be(word, what, sticky))
     limit, least = options.max_num_frames_per_episode, facts.counted_frames
     if limit < least and options.coins_name != "ale":  # AtariVectorEnv counts from the start on
         allowed = f"at least {least} in {game}, which plays so many frames before a game"

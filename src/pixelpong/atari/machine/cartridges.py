@@ -75,7 +75,8 @@ def cartridge(name: str) -> Cartridge:
         if key in line:
             line[key] = tuple((action, count) for action, count in line[key])
     if "select" in line:
-        line["select"] = Select(**line["select"])
+        steps = tuple((action, until) for action, until in line["select"].get("menu", ()))
+        line["select"] = Select(**{**line["select"], "menu": steps})
     if scoring := line.get("scoring"):
         line["scoring"] = _read_scoring(dict(scoring))
     return Cartridge(name, **line)
