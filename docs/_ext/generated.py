@@ -116,8 +116,6 @@ def _describe_rules(line: dict[str, Any]) -> tuple[str, ...]:
         return ("–",) * 5
     modes, difficulties = (line.get(name, [0]) for name in ("modes", "difficulties"))
     kinds = (str(len(line.get("actions", range(18)))), _spans(modes), _spans(difficulties))
-    if "scoring" not in line:
-        return *kinds, "–", f"not covered: {line['not_scored']}"
     lives = line["scoring"].get("lives", "")
     has_lives = f"always {lives}" if lives.isdecimal() else "yes" if lives else "none"
     return *kinds, has_lives, "covered"

@@ -115,7 +115,7 @@ def test_the_first_start_of_a_european_game_explores_and_translates_nothing_agai
 def test_a_game_that_select_never_chooses_is_one_line():
     impossible = Select(frames=2, until="xA5 == 256")
     game = load_game("flag_capture").with_facts(select=impossible)
-    with pytest.raises(EmulatorError, match=r"failed: no press of SELECT chose .*; start it again"):
+    with pytest.raises(EmulatorError, match=r"failed: no press chose .*; start it again"):
         start(game)
 
 
@@ -140,3 +140,24 @@ def test_the_facts_of_a_start_are_known_words():
     for name in cartridges.names():
         assert cartridge(name).start in ("constant", "timer", "memory")
     assert cartridge("berzerk").coin_frames == 20
+
+
+@pytest.mark.slow
+def test_actions_may_stick_in_a_menu_which_then_takes_more_steps():
+    """That the steps are ALE's is tested in `test_same_bytes`."""
+    game = load_game("double_dunk")
+    plain, sticky = start(game), reset(game, 0, bytes(128))
+    sticky["sticks"][0, :3] = 1  # the first press down does not come
+    game.start_game(sticky)
+    assert (plain["acts"][0], sticky["acts"][0]) == (12, 16)
+    assert sticky["frames"][0] == plain["frames"][0] + 4
+    assert sticky["lives"][0] == plain["lives"][0]
+
+
+@pytest.mark.slow
+def test_a_menu_that_never_ends_is_one_line():
+    game = load_game("double_dunk")
+    machine = reset(game, 0, bytes(128))
+    machine["sticks"] = 1
+    with pytest.raises(EmulatorError, match="failed: no press chose .*; start it again"):
+        game.start_game(machine)

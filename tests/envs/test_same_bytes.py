@@ -206,6 +206,19 @@ def test_one_game_is_cut_off_at_the_frame_at_which_ale_py_cuts_it_off(game, what
         assert found.cuts == 2 or game == "double_dunk"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("sticky", [0.25, 0.7])
+def test_sticky_frames_change_a_menu_before_a_game_as_in_ale_py(sticky):
+    """Also the start that loading includes, whose frames and coins count."""
+    options = {"repeat_action_probability": sticky, "max_num_frames_per_episode": 400}
+    for seed in range(3):
+        found = compare("double_dunk", seed, episodes=3, steps=300, **options)
+        alone = compare_one("double_dunk", seed, episodes=2, steps=200, mode=5 * seed, **options)
+        assert found.differences == alone.differences == []
+        assert found.cuts >= 3
+        assert alone.cuts >= 1
+
+
 ONE = {
     "the defaults of its id": {"by_id": True},
     "one frame a step": {"frameskip": 1, "repeat_action_probability": 0.25},

@@ -79,4 +79,4 @@ def test_an_action_has_ale_pys_name_and_number():
 def test_it_is_listed_without_loading_the_environments():
     code = "import sys, pixelpong; print(len(pixelpong.games()), 'gymnasium' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "99 False\n"
+    assert done.stdout == "103 False\n"

@@ -169,14 +169,12 @@ def test_a_quiet_training_says_how_it_ended_on_one_line(call):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("game", "what"), [("breakout", ", rewards, lives, ends"), ("casino", "")])
-def test_verify_says_what_of_a_game_was_compared(call, monkeypatch, game, what):
+def test_verify_says_what_of_a_game_was_compared(call, monkeypatch):
     monkeypatch.setattr("pixelpong.verification.STYLES", ("held",))
-    code, out, _ = call("verify", "--game", game, "--engines", "serial", "--updates", "1")
-    assert (code, f": memory{what} and 2," in out) == (0, True)
+    code, out, _ = call("verify", "--game", "breakout", "--engines", "serial", "--updates", "1")
+    assert (code, ": memory, rewards, lives, ends and 2," in out) == (0, True)
     assert out.splitlines()[0].endswith(" pictures as on ALE")
-    is_trained = out.endswith("\nbreakout: all 2 ways gave the same bits\n")
-    assert is_trained == (game == "breakout"), "a game without points cannot be trained"
+    assert out.endswith("\nbreakout: all 2 ways gave the same bits\n")
 
 
 LIES = {

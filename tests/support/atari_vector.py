@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 import pixelpong
 from pixelpong.atari.envs.gym import id_of, make_theirs
-from pixelpong.atari.machine.cartridges import cartridge, facts
+from pixelpong.atari.machine.cartridges import cartridge
 
 LONGEST = 60  # steps for which a game is played in one way
 FIRE = 1  # its index in almost every set of actions
@@ -278,13 +278,11 @@ def compare_one(
 
 def is_refused(game: str, options: dict[str, Any], *, is_alone: bool = False) -> bool:
     """Whether the combination is one that is refused, because it would not be the same."""
-    known, line = cartridge(game), facts()[game]
-    is_menu = known.coin_frames and "start_actions" in line
+    known = cartridge(game)
     limit = options.get("max_num_frames_per_episode", 108_000)
     return bool(
-        (is_menu and options.get("repeat_action_probability"))
-        or (options.get("continuous") and len(known.legal_actions) < 18)
-        or (is_alone and known.coin_frames and limit < known.counted_frames)
+        (options.get("continuous") and len(known.legal_actions) < 18)
+        or (is_alone and known.counted_frames and limit < known.counted_frames)
     )
 
 

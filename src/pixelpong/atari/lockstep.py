@@ -37,7 +37,8 @@ def load_ale(name: str, flavour: Flavour | None = None) -> Any:
     ale.loadROM(str(rom_path(name)))
     if flavour:
         ale.setMode(flavour.mode)
-        ale.setDifficulty(flavour.difficulty)
+        if flavour.difficulty:  # ALE loads with 0, even Backgammon, for which it refuses 0
+            ale.setDifficulty(flavour.difficulty)
     return ale
 
 

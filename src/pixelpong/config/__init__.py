@@ -292,8 +292,6 @@ def _require_game(name: str, origin: str) -> None:
         require_covered(name)
     except EmulatorError as error:
         raise ConfigError(f"{origin}: {error}") from None
-    if not can_be_learned(name):
-        raise ConfigError(f"{name} cannot be learned, because its points are not known.")
 
 
 def require_used(names: Iterable[str], config: Config, origin: str) -> None:

@@ -250,14 +250,10 @@ def verify(
 ) -> Result:
     """Check that the game matches ALE bit for bit, and that training is reproducible.
 
-    The other options are those of the environment. A game whose points are not known is played and
-    not trained.
+    The other options are those of the environment.
     """
-    from pixelpong.atari.machine.cartridges import cartridge, scored_names
     from pixelpong.verification import compare_ways
 
-    if cartridge(game).name not in scored_names():
-        return _verify_game(game, seed)
     presets = presets or ("fast,classic" if game == PONG else "atari")
     names = [OPTIONS["engine"].check(name, "--engines") for name in engines.split(",")]
     changes: dict[str, Any] = {
@@ -308,8 +304,8 @@ def _verify_game(name: str, seed: int) -> Result:
     if difference:
         result = f"DIFFERENT from ALE: {difference}"
     else:
-        score = ", rewards, lives, ends" if game.cartridge.is_scored else ""
-        result = f"memory{score} and {number_of(comparison.pictures, 'picture')} as on ALE"
+        pictures = number_of(comparison.pictures, "picture")
+        result = f"memory, rewards, lives, ends and {pictures} as on ALE"
     facts = {"is_equal": not difference, "game": name, **dataclasses.asdict(comparison)}
     text = f"{frames} of {name} from {starts}: {result}"
     return Result(facts, text, exit_code=1 if difference else 0)

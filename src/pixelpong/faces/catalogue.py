@@ -41,7 +41,7 @@ def games() -> list[GameFacts]:
 
     >>> import pixelpong
     >>> len(pixelpong.games())
-    99
+    103
     >>> breakout = next(game for game in pixelpong.games() if game.name == "breakout")
     >>> breakout.ale_id, breakout.actions, breakout.lives
     ('ALE/Breakout-v5', ('NOOP', 'FIRE', 'RIGHT', 'LEFT'), 5)

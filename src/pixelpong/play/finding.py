@@ -130,7 +130,7 @@ def make_wanderer(facts: Cartridge) -> Wanderer:
     at = start.dtype.fields["picture"][1]  # type: ignore[index]
     return Wanderer(
         console,
-        make_starts(facts),
+        make_starts(facts, has_sticky_menu=rules.has_sticky_menu),
         row=np.zeros(2 + MOST_AT_ONCE),
         games=np.zeros(1, GAME),
         chances=np.zeros(1, CHANCE),

@@ -16,7 +16,7 @@ from pixelpong.atari.games.opponents import Opponents
 from pixelpong.atari.games.pictures import check_size
 from pixelpong.atari.games.views import OBSERVATIONS
 from pixelpong.atari.machine.cartridge import Flavour
-from pixelpong.atari.machine.cartridges import cartridge, facts, not_scored
+from pixelpong.atari.machine.cartridges import cartridge, facts
 from pixelpong.atari.machine.record import MOST_ROWS, WIDTH
 from pixelpong.atari.sides import BUILTIN, SELF
 from pixelpong.errors import ConfigError, list_words, must_be
@@ -91,6 +91,7 @@ _FLAVOUR = ("mode", "difficulty")
 _LISTS = ("games", *_FLAVOUR)  # the options of which each environment may have its own
 # Options that only affect the observation "atari", with their defaults.
 _OF_ATARI = {"img_height": 84, "img_width": 84, "grayscale": True, "stack_num": 4, "maxpool": True}
+_MOST_STICKY = 0.7  # with more, the walk through a menu might take more than MOST_ACTS steps
 # Options that do not affect the future of a game.
 _FREE = (
     "num_envs", "num_threads", "thread_affinity_offset", "batch_size", "copy", "reward_clipping",
@@ -250,9 +251,6 @@ def _check_together(options: EnvOptions, plugs: Plugs) -> None:
 def _check_game(options: EnvOptions, game: str, maker: Maker, plugs: Plugs) -> None:
     """Refuse a game that cannot be played, and options that it does not support."""
     facts = cartridge(game)  # raises an EmulatorError if there is no such game
-    if facts.scoring is None:
-        reason = not_scored()[game]
-        raise EnvError(f"The points of {game} are not covered: {reason}. Choose another game.")
     if options.img_height > facts.rows:
         allowed = f"at most {facts.rows}, the rows of {game}"
         raise EnvError(must_be("img_height", allowed, options.img_height))
@@ -262,7 +260,7 @@ def _check_game(options: EnvOptions, game: str, maker: Maker, plugs: Plugs) -> N
         raise EnvError(str(error)) from error
     if options.continuous and len(facts.legal_actions) < 18:
         raise EnvError(f"{game} has no continuous actions; leave out continuous.")
-    if facts.coin_frames:
+    if facts.counted_frames:
         _check_played_start(options, game, maker)
     _check_own(options, game, maker, plugs)
 
@@ -289,11 +287,10 @@ def _check_own(options: EnvOptions, game: str, maker: Maker, plugs: Plugs) -> No
 def _check_played_start(options: EnvOptions, game: str, maker: Maker) -> None:
     """Refuse options that would change a start in which ALE plays frames as in a step."""
     facts = cartridge(game)
-    if facts.start_actions and options.repeat_action_probability > 0:
-        raise EnvError(
-            f"In {game}, sticky frames would already change the menu before a game, which "
-            f"is not covered; give {maker.spell('repeat_action_probability')}=0.0."
-        )
+    sticky, word = options.repeat_action_probability, maker.spell("repeat_action_probability")
+    if facts.has_menu and sticky > _MOST_STICKY:
+        what = f"at most {_MOST_STICKY} in {game}, where frames stick in a menu before a game, too"
+        raise EnvError(must_be(word, what, sticky))
     limit, least = options.max_num_frames_per_episode, facts.counted_frames
     if limit < least and options.coins_name != "ale":  # AtariVectorEnv counts from the start on
         allowed = f"at least {least} in {game}, which plays so many frames before a game"

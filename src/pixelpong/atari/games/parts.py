@@ -69,7 +69,7 @@ def _make_part(
     num_frames = max(rules.most_frames, MOST_AT_ONCE)
     return Part(
         console,
-        make_starts(rules.cartridge, rules.flavour),
+        make_starts(rules.cartridge, rules.flavour, has_sticky_menu=rules.has_sticky_menu),
         row=np.zeros(rules.num_sides * (2 + num_frames)),
         number=0,
         which=which,

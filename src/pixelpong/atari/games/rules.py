@@ -46,6 +46,11 @@ class Rules:
     clips_rewards: bool = False
     flavour: Flavour | None = None  # the game on the cartridge; None: the first one
 
+    @property
+    def has_sticky_menu(self) -> bool:
+        """Whether coins decide what sticks in a menu before a game."""
+        return self.cartridge.has_menu and self.tosses_coins
+
 
 @functools.cache
 def open_cartridge(facts: Cartridge) -> Game:
@@ -122,14 +127,18 @@ def _make_rules(rules: Rules) -> NDArray[np.void]:
     record["loading_draws"], record["filled_bytes"] = count_draws(facts), filled_bytes(facts)
     record["loading_frames"] = first_start(facts)["frames"]
     record["coin_frames"] = facts.coin_frames
+    record["has_sticky_menu"] = rules.has_sticky_menu
+    record["first_mode"] = facts.first_flavour.mode
     return record
 
 
-def make_starts(facts: Cartridge, flavour: Flavour | None = None) -> Starts:
+def make_starts(
+    facts: Cartridge, flavour: Flavour | None = None, *, has_sticky_menu: bool = False
+) -> Starts:
     """Make what a thread needs to play the starts of games."""
     first = first_start(facts)
-    is_first = flavour in (None, facts.first_flavour)
-    count = _NUM_STARTS[facts.start if is_first else "memory"]
+    is_known = flavour in (None, facts.first_flavour) and not has_sticky_menu
+    count = _NUM_STARTS[facts.start if is_known else "memory"]
     return Starts(
         memory=first["ram"][0],
         machines=np.zeros((count, first.itemsize), np.uint8),

@@ -89,7 +89,7 @@ def _own_modules(cartridge: Cartridge) -> tuple[ModuleType, ...]:
     """Return the modules that are compiled for each cartridge."""
     own: tuple[ModuleType, ...] = (playing, resetting, digits)
     if cartridge.select:
-        own += (choosing.make_choosing(cartridge.name, cartridge.select.until),)
+        own += (choosing.make_choosing(cartridge.name, cartridge.select),)
     if cartridge.scoring:
         own += (scoring.make_scoring(cartridge.name, cartridge.scoring),)
     return (*own, *cartridge.modules)

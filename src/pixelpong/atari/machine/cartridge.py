@@ -23,6 +23,7 @@ from pixelpong.atari.machine.record import (
     KEPT_SIZE,
     MACHINE,
     MAX_LINES,
+    MOST_ACTS,
     NO_PADDLE,
     PADDLE_CENTRE,
     PADDLE_HIGHEST,
@@ -76,6 +77,10 @@ class Select:
     frames: int  # frames of each press
     until: str  # an expression, see `atari.machine.formulas`
     first: int = 0  # frames of a press before the others
+    # Then a menu. An action is pressed and released, each for a step of ALE, until an expression is
+    # true, in which ``old.`` is a byte's value before the first press. Or it is held for a number
+    # of steps, or RESET (`SWITCH_ACTIONS`) for a number of frames.
+    menu: tuple[tuple[int, str | int], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +101,7 @@ class Cartridge:
     legal_actions: tuple[int, ...] = tuple(range(18))
     # The bytes that its `press` expects for ALE's eighteen actions; they differ if it has its own.
     codes: tuple[int, ...] = tuple(range(18))
-    scoring: Scoring | None = None  # None if the points of the game are not known
+    scoring: Scoring | None = None  # None if it has functions of its own
     # How a game starts, see `atari.machine.starting`.
     reset_frames: int = 12  # frames for which RESET is held
     # Pairs of an action, or a switch (`SWITCH_ACTIONS`), and a number of frames: before a game is
@@ -149,9 +154,13 @@ class Cartridge:
 
     @property
     def counted_frames(self) -> int:
-        """The frames of a start that ALE counts, except those in which a game is chosen."""
-        pressed = (SWITCH_ACTIONS.get(action) for action, _ in self.start_actions)
-        return self.coin_frames + sum(switches == SELECT for switches in pressed)
+        """The frames of a start that ALE counts, except presses of SELECT; the most in a menu."""
+        return self.coin_frames + (MOST_ACTS if self.has_menu else 0)
+
+    @property
+    def has_menu(self) -> bool:
+        """Whether a game is chosen in a menu of the cartridge."""
+        return bool(self.select and self.select.menu)
 
     def banked(self, content: bytes) -> BankedRom:
         """Return the cartridge's ROM with its bank scheme."""
@@ -198,7 +207,7 @@ class Cartridge:
             "NUM_FIRST_STEPS": len(first),
             "STEPS": tuple(steps),
             "NUM_STEPS": len(steps),
-            "COUNTED_FRAMES": self.counted_frames,
+            "COUNTED_FRAMES": self.coin_frames,
             "FIRST_PRESS": select.first,
             "PRESS": select.frames,
         }

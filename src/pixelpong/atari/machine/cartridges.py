@@ -51,12 +51,6 @@ def scored_names() -> list[str]:
     return [name for name, line in facts().items() if "scoring" in line]
 
 
-def not_scored() -> dict[str, str]:
-    """Return the other cartridges, each with the reason why its points are not covered."""
-    others = {name: line for name, line in facts().items() if "scoring" not in line}
-    return {name: line.get("not_covered") or line["not_scored"] for name, line in others.items()}
-
-
 def require_covered(name: str) -> None:
     """Refuse a name that no cartridge has, or whose cartridge cannot be played exactly."""
     if name not in facts():
@@ -81,8 +75,8 @@ def cartridge(name: str) -> Cartridge:
         if key in line:
             line[key] = tuple((action, count) for action, count in line[key])
     if "select" in line:
-        line["select"] = Select(**line["select"])
-    line.pop("not_scored", None)
+        steps = tuple((action, until) for action, until in line["select"].get("menu", ()))
+        line["select"] = Select(**{**line["select"], "menu": steps})
     if scoring := line.get("scoring"):
         line["scoring"] = _read_scoring(dict(scoring))
     return Cartridge(name, **line)

@@ -29,7 +29,7 @@ from pixelpong.notices import slow_work
 _REASONS = {
     NOT_IMPLEMENTED: "the game used an instruction that is not covered",
     TOO_OLD: "its picture shows parts of too many older frames",
-    NOT_CHOSEN: "no press of SELECT chose the right game of the cartridge",
+    NOT_CHOSEN: "no press chose the right game of the cartridge",
 }
 
 

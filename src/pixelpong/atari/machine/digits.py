@@ -66,3 +66,22 @@ def count(m: Machine, value: Int) -> Int:
         if m.ram[BOARD[k]] == value:
             cells += 1
     return cells
+
+
+def total(m: Machine, side: Int) -> Int:
+    """Add up the board's cells with a sign, 1 or -1, as positive numbers; cells are signed."""
+    pieces = 0
+    for k in range(CELLS):
+        pieces += max(side * sign(m.ram[BOARD[k]]), 0)
+    return pieces
+
+
+def alike(m: Machine, size: Int) -> Int:
+    """Count the groups of `size` cells of the board, one after another, whose cells are equal."""
+    groups = 0
+    for start in range(CELLS // size):
+        same = 0
+        for k in range(size):
+            same += m.ram[BOARD[start * size + k]] == m.ram[BOARD[start * size]]
+        groups += same == size
+    return groups

@@ -61,8 +61,8 @@ class _Names(ast.NodeTransformer):
             text = f"dec({arguments[0]})"
             for argument in arguments[1:]:
                 text = f"(100 * {text} + dec({argument}))"
-        elif name == "count":
-            text = " + ".join(f"count(m, {value})" for value in arguments[1:])
+        elif arguments[:1] == ["board"]:
+            text = " + ".join(f"{name}(m, {value})" for value in arguments[1:])
         else:
             text = f"{name}({', '.join(arguments)})"
         return _parse(f"({text})")

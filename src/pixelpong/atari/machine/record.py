@@ -85,7 +85,8 @@ BEGINNING = np.dtype(
 """Everything that determines a frame: the state before it, and its inputs."""
 
 MOST_OLDER = 3  # the most frames that one of the two pictures may be made of
-MOST_NOTED = 3  # the most values that the score of a game needs from the frame before
+MOST_ACTS = 200  # the most steps in which ALE walks through a menu before a game
+MOST_NOTED = 4  # the most values that the score of a game needs from the frame before
 
 KEPT = np.dtype(
     [
@@ -119,6 +120,9 @@ MACHINE = np.dtype(
         ("may_end", "<i4"),  # 1 if the next frame may be the last
         # The inputs of a start, and of a frame.
         ("mode", "<i4"),  # the number of the game on the cartridge
+        ("sticks", "u1", MOST_ACTS),  # 1 for each of ALE's steps in a menu that repeats an action
+        ("acts", "<i4"),  # the number of these steps
+        ("held", "<i4"),  # the action of the last one
         ("turn", "<i4"),  # how far a press turns a paddle, in ohm
         ("draws", "<i4"),  # the draw mode, DRAW_NOTHING and so on
         ("draws_until", "<i4"),  # the clock up to which the frame is drawn
@@ -161,7 +165,7 @@ DRAW_NOTHING, DRAW_OWN, DRAW_PICTURE, DRAW_BOTH = range(4)
 
 # Why a frame stopped: the first code means that it is complete; the next two, that something was
 # not covered. Two are internal: the frame is long, so its instructions must be counted; or it has
-# so many that ALE leaves it. The last one is of a start: no press of SELECT chose the game.
+# so many that ALE leaves it. The last one is of a start: the game could not be chosen.
 FRAME_DONE, NOT_IMPLEMENTED, TOO_OLD, LONG_FRAME, TOO_MANY, NOT_CHOSEN = range(1, 7)
 
 # A paddle's knob, in ohm: its initial position, its ends, and its turn by a press of one frame.

@@ -9,7 +9,13 @@ was just reset. Written in typed Python, compiled with each cartridge.
 from __future__ import annotations
 
 from pixelpong.atari.machine.playing import begin_score, play_next, press
-from pixelpong.atari.machine.record import DRAW_NOTHING, DRAW_PICTURE, FRAME_DONE, NOT_CHOSEN
+from pixelpong.atari.machine.record import (
+    DRAW_NOTHING,
+    DRAW_PICTURE,
+    FRAME_DONE,
+    MOST_ACTS,
+    NOT_CHOSEN,
+)
 from pixelpong.atari.machine.typed import Int, Machine, inline
 
 # The console's switches: none held, RESET held, SELECT held. The picture is in colour.
@@ -46,6 +52,8 @@ def start_game(m: Machine) -> None:
     for k in range(NUM_FIRST_STEPS):
         hold(m, FIRST_STEPS[k][0], FIRST_STEPS[k][1], FIRST_STEPS[k][2])
     choose_game(m)
+    m.acts = m.held = 0
+    walk_menu(m)
     for k in range(NUM_STEPS):
         count = STEPS[k][2]
         if k == NUM_STEPS - 1:
@@ -85,6 +93,35 @@ def choose_game(m: Machine) -> None:
 def is_chosen(m: Machine) -> Int:
     """Return whether memory shows that the right game is chosen; facts of the cartridge say it."""
     return 1
+
+
+@inline
+def walk_menu(m: Machine) -> None:
+    """Choose a game in a menu of the cartridge; facts of the cartridge say how."""
+
+
+def act(m: Machine, action: Int) -> None:
+    """Play a frame as in a step of ALE, which it counts, and in which the last action may stick."""
+    if m.acts == MOST_ACTS:
+        m.stop = NOT_CHOSEN
+        return
+    if m.sticks[m.acts] == 0:
+        m.held = action
+    m.acts += 1
+    m.frames += 1
+    hold(m, m.held, NO_SWITCH, 1)
+
+
+def tap(m: Machine, action: Int) -> None:
+    """Press an action for a step, and release it for a step."""
+    act(m, action)
+    act(m, 0)
+
+
+def reset_menu(m: Machine, count: Int) -> None:
+    """Hold RESET for some frames; what was held before does not stick."""
+    hold(m, 0, RESET, count)
+    m.held = 0
 
 
 def press_select(m: Machine, count: Int) -> None:

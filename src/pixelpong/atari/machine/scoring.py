@@ -9,7 +9,7 @@ The facts are expressions, in the order in which they are computed after each fr
 
 `atari.machine.formulas` says what they may name. ``old.`` is a value after the frame before, of a
 byte or of an expression. An expression may name those before it. ``count(board, 1, 2)`` is the
-number of the board's cells with one of these values.
+number of the board's cells with one of these values; ``total`` and ``alike`` ask for other numbers.
 
 Four names have a meaning: ``points``; ``over``; ``reward``, by default the change of the points;
 and ``lives``, by default 0. After the end ALE shows no lives, except in games that keep them.

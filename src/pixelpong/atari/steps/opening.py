@@ -14,16 +14,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.atari.machine.record import DRAW_NOTHING, FRAME_DONE, MACHINE
+from pixelpong.atari.machine.record import DRAW_NOTHING, FRAME_DONE, MACHINE, MOST_ACTS
 from pixelpong.atari.machine.starting import MEMORY, SEED, SHORTEST, TIMERS
 from pixelpong.atari.steps.compiling import kernel_part
 from pixelpong.atari.steps.episode import clear, copy, emulate, hold, save
 from pixelpong.atari.steps.intrinsics import call_start_game
 from pixelpong.atari.steps.twister import peek, seed_twister, use, use_below
 
-_RAM, _TIMER, _EXTRA_RAM = (
+_RAM, _TIMER, _EXTRA_RAM, _MODE, _STICKS, _ACTS = (
     MACHINE.fields[name][1]  # type: ignore[index]
-    for name in ("ram", "timer", "extra_ram")
+    for name in ("ram", "timer", "extra_ram", "mode", "sticks", "acts")
 )
 MOST_AT_ONCE = 128  # the most opening frames that are played by one call
 _SCALE = 1.0 / 2**32
@@ -77,6 +77,8 @@ def start_episode(console, starts, row, game, chance, state, seed):  # type: ign
         game.episode += 1
     # 2. Start a game.
     clear(console, game)
+    if seed >= 0 and rules.has_sticky_menu:
+        _load(console, game, chance)
     _start(console, starts, game, chance, state)
     # 3. Play the opening frames, in which another game may have to start.
     fires = rules.first_action != 0
@@ -109,6 +111,29 @@ def start_episode(console, starts, row, game, chance, state, seed):  # type: ign
 
 
 @kernel_part
+def _load(console, game, chance):  # type: ignore[no-untyped-def]
+    """Play the start that loading includes, for the frames and the coins that it takes.
+
+    It is a start of the first game, and depends on the coins alone.
+    """
+    rules, machine = console.rules[0], console.machines[0]
+    copy(console.start, machine)
+    machine[_MODE] = rules.first_mode
+    _toss_in_menu(rules, chance, machine)
+    stop, game.total_frames, _, _, _, _ = call_start_game(rules.start_game, console.addresses[0])
+    if stop != FRAME_DONE:
+        game.fault, game.is_on = stop, 0
+    use_coins(rules, chance, machine[_ACTS])
+
+
+@kernel_part
+def _toss_in_menu(rules, chance, machine):  # type: ignore[no-untyped-def]
+    """Tell the machine which actions will stick in a menu, without consuming the coins."""
+    for k in range(MOST_ACTS):
+        machine[_STICKS + k] = peek(chance.coins, 2 * k) * _SCALE < rules.sticky[0]
+
+
+@kernel_part
 def _start(console, starts, game, chance, state):  # type: ignore[no-untyped-def]
     """Start a game on the console, and begin to count its frames."""
     rules, machine, address = console.rules[0], console.machines[0], console.addresses[0]
@@ -127,6 +152,8 @@ def _start(console, starts, game, chance, state):  # type: ignore[no-untyped-def
         machine[_TIMER] = SHORTEST + number
         for k in range(rules.filled_bytes):
             machine[_EXTRA_RAM + k] = use(chance.console) & 0xFF
+        if rules.has_sticky_menu:
+            _toss_in_menu(rules, chance, machine)
     stop, frames, _, game.is_over, game.may_end, console.now[0].lives[1] = call_start_game(
         function, address
     )
@@ -138,4 +165,4 @@ def _start(console, starts, game, chance, state):  # type: ignore[no-untyped-def
     game.episode_frames = frames
     game.num_frames = frames if rules.counts_start else 0
     game.total_frames += frames
-    use_coins(rules, chance, rules.coin_frames)
+    use_coins(rules, chance, rules.coin_frames + machine[_ACTS])

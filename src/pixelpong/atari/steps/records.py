@@ -92,7 +92,9 @@ RULES = np.dtype(
         ("loading_draws", np.int64),
         ("loading_frames", np.int64),
         ("filled_bytes", np.int64),
-        ("coin_frames", np.int64),  # frames of a start that take coins
+        ("coin_frames", np.int64),  # frames of a start that take coins, without those of a menu
+        ("has_sticky_menu", np.int64),  # 1 if coins decide what sticks in a menu before a game
+        ("first_mode", np.int64),  # the number of the game with which the cartridge is loaded
         ("counts_start", np.int64),  # 1 if the frames of a start count for the frame limit
         ("tosses_coins", np.int64),  # 1 if the game's own generator decides what sticks
         ("wastes_coins", np.int64),  # 1 if frames that an episode's last step lacks take coins
