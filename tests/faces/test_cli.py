@@ -197,8 +197,8 @@ def test_verify_finds_the_one_answer_in_which_any_game_differs_from_ale(call, mo
     told = Counter()
 
     def play(last):
-        def load(game):
-            ale = load_ale(game)
+        def load(game, flavour):
+            ale = load_ale(game, flavour)
             asked = Mock(wraps=ale)
 
             def answer(*given):

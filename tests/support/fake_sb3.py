@@ -38,7 +38,7 @@ def load(monkeypatch, **attributes):
     fakes = {"stable_baselines3": {}, "stable_baselines3.common": attributes}
     if not attributes:
         monitor, vec_env = ModuleType("monitor"), ModuleType("vec_env")
-        monitor.Monitor, vec_env.VecEnv = object, VecEnv
+        monitor.Monitor, monitor.ResultsWriter, vec_env.VecEnv = object, object, VecEnv
         attributes |= {"monitor": monitor, "vec_env": vec_env}
     for name, values in fakes.items():
         module = ModuleType(name)

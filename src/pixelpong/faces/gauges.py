@@ -66,7 +66,7 @@ class ScoreGauge:
         values = [value for _, value in points]
         lines: tuple[float, ...] = ()
         if self._scores is not None:
-            random, human = vars(self._scores).values()
+            random, human = self._scores.random, self._scores.human
             reach = _HIGHEST * max([abs(random), *map(abs, values)])
             lines = (random, human) if abs(human) <= reach else (random,)
         ends = [*values, *lines] or [0.0]

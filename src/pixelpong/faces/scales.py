@@ -79,7 +79,7 @@ class ScoreScale:
     def marks(self, settings: Iterable[Setting]) -> list[Mark]:
         """List random play and a person."""
         scores = find_scores(self._game)
-        named = {} if scores is None else vars(scores)
+        named = {"random": scores.random, "human": scores.human} if scores else {}
         return [Mark(it, f"{name} {in_game(it, self._game)}") for name, it in named.items()]
 
 

@@ -193,7 +193,7 @@ def _describe_curves(record: Record, num_rows: int) -> dict[str, Any]:
     scores = find_scores(record.game)
     return {
         **record.to_dict(),
-        "scores": scores and vars(scores),
+        "scores": scores and {"random": scores.random, "human": scores.human},
         "config": config,
         "columns": _list_columns(record, num_rows),
     }
