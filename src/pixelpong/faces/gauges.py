@@ -100,7 +100,8 @@ class ScoreGauge:
         assert share is not None
         num_full = round(_BAR * min(max(share, 0.0), 1.0))
         bar = "━" * num_full + "╌" * (_BAR - num_full)
-        random, human = (in_game(value, self._game) for value in vars(self._scores).values())
+        both = self._scores.random, self._scores.human
+        random, human = (in_game(value, self._game) for value in both)
         return f"random {random} {bar} human {human}: {percent(share)}"
 
 
