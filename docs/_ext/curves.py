@@ -43,7 +43,8 @@ def draw_panel(row: dict[str, Any]) -> str:
     """Draw one curve with its name and the score of the new games."""
     steps, means = row["curve"]["steps"], row["curve"]["score"]
     known = find_scores(row["game"])
-    low, high = min(means), max(means)
+    values = means or [row["score"]]  # no game may have ended in the training
+    low, high = min(values), max(values)
     levels = {}
     if known:
         low, high = min(low, known.random), max(high, known.random)

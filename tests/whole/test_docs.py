@@ -229,6 +229,8 @@ def test_the_curves_are_those_of_the_record_and_lines_are_where_scores_are(tmp_p
     assert [line.get("d") for line in breakout.findall("path")] == ["M4 64.0H108", "M4 18.0H108"]
     assert len(seaquest.findall("path")) == 1, "a person would flatten the curve"
     assert tetris.findall("path") == []
+    nothing = row | {"game": "tetris", "curve": {"steps": [], "score": []}}
+    assert 'points=""' in generated.draw_curves([nothing]), "no game has ended in the training"
     assert {panel.get("transform") for panel in (breakout, seaquest, tetris)} == {
         "translate(0 0)", "translate(116 0)", "translate(232 0)",
     }  # fmt: skip
