@@ -178,8 +178,13 @@ def with_all_facts(scheme: str) -> Cartridge:
         "random",
         "",
         scheme,
-        select=Select(2, {0: 1, 127: 2}, first=1),
-        wait_frames=3,
+        first_actions=((0, 3), (40, 4)),
+        select=Select(
+            2,
+            "x80 == 1 and xFF == mode or cFF == dec(mode)",
+            first=1,
+            menu=((5, "xFF != old.xFF and old.x80 != mode"), (40, 2), (10, 1)),
+        ),
         start_actions=((40, 1), (17, 2)),
         scoring=Scoring(rules, first={"n": 5}, board=(0, 127)),
     )
