@@ -166,15 +166,18 @@ def test_a_frame_skip_that_wrappers_would_repeat_is_seen_by_them():
         ({"frameskip": 4, "frame_skip": 4}, "frameskip is frame_skip; leave out one"),
         ({"obs_type": "ram", "observation": "ram"}, "leave out obs_type or observation"),
         ({"obs_type": "frame"}, "obs_type must be rgb, grayscale or ram, not 'frame'"),
-        ({"frameskip": (2, 5)}, "frameskip must be a whole number.+ give max_frameskip"),
+        ({"frame_skip": (2, 5)}, "frame_skip must be a whole number.+ give max_frameskip"),
+        ({"frameskip": (2, 5), "max_frameskip": 4}, "leave out max_frameskip"),
+        *(({"frameskip": it}, "frameskip must be a whole number, or two")
+          for it in ((5, 2), (4, 4), (0, 5), (1, 2, 3), (2.0, 5.0), (1, True))),
         ({"repeat_action_probabilty": 0.1}, "unknown option .+ mean repeat_action_probability"),
         ({"game": "breakout", "observation": "field"}, "breakout has no observation 'field'"),
         ({"game": "breakout", "actions": "three"}, "breakout has no actions by name"),
         ({"num_threads": 2}, "make_env itself sets num_threads"),
         ({"autoreset_mode": "NextStep"}, "make_env itself sets autoreset_mode"),
-        ({"environment": "Pong-v0", "coins": "ale"}, "leave out coins or environment"),
+        ({"opponent": "club", "coins": "ale"}, "leave out coins or opponent"),
     ],
-)
+)  # fmt: skip
 def test_what_one_game_cannot_have_is_refused(options, says):
     with pytest.raises(EnvError, match=says):
         pixelpong.make_env(**options)

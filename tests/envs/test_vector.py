@@ -254,7 +254,7 @@ def test_what_cannot_be_is_refused_in_a_sentence():
         ({"continuous_action_threshold": 0.3}, "changes only continuous actions"),
         ({"continuous": True, "opponent": "self"}, "without an opponent"),
         ({"continuous": True, "game": "skiing"}, "skiing has no continuous actions"),
-        ({"coins": "ale", "max_frameskip": 5}, "leave out coins or max_frameskip"),
+        ({"coins": "ale", "max_frameskip": 5}, "for make_env alone; give coins='pixelpong'"),
         (
             {"game": "breakout", "opponent": "club"},
             "breakout has no second player; leave out opponent",

@@ -5,13 +5,15 @@ envs = pixelpong.make_vec(64, game="breakout")               many games at once
 env = pixelpong.make_two()                                   Pong for two learners
 
 gymnasium.make("pixelpong.envs:pixelpong/Breakout-v0") and gymnasium.make_vec make the same. For a
-program that was written for ale-py, `AtariVectorEnv` here has the arguments of ale-py's.
+program that was written for ale-py, `AtariVectorEnv` here has the arguments of ale-py's, and
+`ale_options` has the options of `pixelpong.make_env` for its ids, such as ``"Breakout-v4"``.
 """
 
 from typing import Any
 
 import gymnasium
 
+from pixelpong.atari.envs.ids import ale_options as ale_options
 from pixelpong.atari.envs.maker import Maker
 from pixelpong.atari.envs.single import OF_ID
 from pixelpong.atari.machine.cartridges import id_of, scored_names

@@ -19,6 +19,7 @@ class Maker:
     # The options that it sets, with their values. It refuses them from its caller.
     own: Mapping[str, Any] = field(default_factory=dict)
     others: tuple[str, ...] = ()  # the options that it has besides those of `make_vec`
+    draws_frames: bool = False  # whether it draws a range of frames with ale-py's coins
     # What a caller has written, or would write, for an option of `make_vec`, if it is another word.
     words: Mapping[str, str] = field(default_factory=dict)
 

@@ -146,10 +146,13 @@ def check_options(
     if checked.batch_size > checked.num_envs:
         allowed = f"at most num_envs, {checked.num_envs}"
         raise EnvError(must_be("batch_size", allowed, checked.batch_size))
-    if checked.coins in ("ale", "ale_env") and (most is not None or checked.opponent != BUILTIN):
-        name = "max_frameskip" if most is not None else "opponent"
-        what = "a range of frames to a step" if most is not None else "an opponent"
-        raise EnvError(f"ale-py's coins are not for {what}; {maker.leave_out('coins', name)}.")
+    if checked.coins in ("ale", "ale_env"):
+        if checked.opponent != BUILTIN:
+            advice = maker.leave_out("coins", "opponent")
+            raise EnvError(f"ale-py's coins are not for an opponent; {advice}.")
+        if most is not None and not maker.draws_frames:
+            what = "ale-py's coins with a range of frames to a step are for make_env alone"
+            raise EnvError(f"{what}; give coins='pixelpong'.")
     return checked
 
 

@@ -19,10 +19,11 @@ import numpy as np
 from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
-from pixelpong.atari.action import ACTION_NAMES
+from pixelpong.atari.action import ACTION_NAMES, Action
 from pixelpong.atari.envs.actions import find_numbers
 from pixelpong.atari.envs.ale import KEYS, Ale
 from pixelpong.atari.envs.errors import EnvError
+from pixelpong.atari.envs.generator import Kept, OwnGenerator
 from pixelpong.atari.envs.inputs import read_seed, split_seed
 from pixelpong.atari.envs.maker import Maker
 from pixelpong.atari.envs.options import CoinsName, check_option
@@ -49,10 +50,11 @@ MAKE_ENV = Maker(
     "make_env",
     _ONE_GAME | {"num_threads": 1, "thread_affinity_offset": -1},
     ("environment", "obs_type", *_OUR_WORDS),
-    {theirs: ours for ours, theirs in _OUR_WORDS.items()},
+    draws_frames=True,
+    words={theirs: ours for ours, theirs in _OUR_WORDS.items()},
 )
 # An id names one game. Gymnasium's make_vec makes many of it.
-OF_ID = Maker("gymnasium.make_vec", {"games": None}, MAKE_ENV.others, MAKE_ENV.words)
+OF_ID = Maker("gymnasium.make_vec", {"games": None}, MAKE_ENV.others, words=MAKE_ENV.words)
 
 
 class Environments(NamedTuple):
@@ -68,7 +70,9 @@ _V5 = {
 
 
 class SingleEnv(
-    gymnasium.Env[NDArray[Any], np.int64], Generic[ObservationName, ActionsName, EnvironmentName]
+    OwnGenerator,
+    gymnasium.Env[NDArray[Any], np.int64],
+    Generic[ObservationName, ActionsName, EnvironmentName],
 ):
     """One exact game as a Gymnasium environment.
 
@@ -86,7 +90,8 @@ class SingleEnv(
             brings another. ``"pixelpong"``: the generators of `pixelpong.evaluate`.
         environment: the rules, by a name under which results are published; by default those of
             ale-py's newest version, v5.
-        frame_skip: frames per step; by default that of `environment`.
+        frame_skip: frames per step; by default that of `environment`. ``frameskip=(2, 5)`` are 2
+            to 4 frames, as in ale-py; with its coins they are drawn from `np_random`, as there.
         sticky: probability that a frame keeps the held action; the same.
         max_frames: frames after which an episode is cut off; the same.
         full_action_space: use all actions of the console.
@@ -145,7 +150,9 @@ class SingleEnv(
         checked = envs._options
         low, high = checked.frameskip, checked.most_frames
         self._frameskip = low if low == high else (low, high + 1)  # for wrappers that look there
+        self._draws_frames = checked.coins == "ale_env" and checked.max_frameskip is not None
         self._numbers = find_numbers(checked, checked.game, envs.plugs)
+        self._action_set = list(map(Action, self._numbers))  # the same
         self.metadata = self.metadata | {"render_fps": envs.metadata["render_fps"]}
         self.render_mode = render_mode
         self.action_space = envs.single_action_space
@@ -157,6 +164,7 @@ class SingleEnv(
         rules = (*_OUR_WORDS, *_OUR_WORDS.values(), "max_frameskip")  # None: as the name says
         options = {name: it for name, it in options.items() if it is not None or name not in rules}
         options, words = _spell_as_ale(maker.complete(options))
+        options |= _split_range(options, words)
         options["observation"] = _choose_observation(options, maker)
         named = dict(cls._find_rules(options.pop("environment", None), maker))
         if {"frameskip", "max_frameskip"} & options.keys():
@@ -175,7 +183,7 @@ class SingleEnv(
     def _choose_coins(cls, options: dict[str, Any]) -> str:
         game = options.get("game") or cls.vector_env.default_game
         plug = cls.vector_env.plugs.get(str(game))
-        return "pixelpong" if "max_frameskip" in options else plug.coins if plug else "ale"
+        return plug.coins if plug else "ale"
 
     @classmethod
     def _find_rules(cls, name: Any, maker: Maker) -> Mapping[str, Any]:
@@ -204,32 +212,11 @@ class SingleEnv(
             observations, _ = self._envs.reset()
         else:  # wrappers draw their no-ops from the same numbers as with ale-py
             generator, _ = seeding.np_random(split_seed(seed)[0])
-            observations, _ = self._envs._reset(seed, None, (generator, seed))
+            observations, _ = self._envs._reset(seed, None, Kept(generator, seed))
         info = self._info()
         if seed is not None and self._envs._options.coins == "ale_env":
             info["seeds"] = tuple(map(np.uint32, split_seed(seed)))
         return observations[0], info
-
-    # Gymnasium's environments keep their generator here. It is kept with the game, so a reset that
-    # is interrupted changes both or none.
-
-    @property
-    def _np_random(self) -> np.random.Generator | None:
-        generator, _ = self._envs._pending.kept or (None, None)
-        return generator
-
-    @_np_random.setter
-    def _np_random(self, generator: np.random.Generator | None) -> None:
-        self._envs._keep((generator, self._np_random_seed))
-
-    @property
-    def _np_random_seed(self) -> int | None:
-        _, seed = self._envs._pending.kept or (None, None)
-        return seed
-
-    @_np_random_seed.setter
-    def _np_random_seed(self, seed: int | None) -> None:
-        self._envs._keep((self._np_random, seed))
 
     def step(self, action: Any) -> Step:
         """Play one step with an index of `actions`, or with a continuous action, [3] float32."""
@@ -240,7 +227,9 @@ class SingleEnv(
             if shape:
                 allowed = f"{shape[0]} floats" if is_continuous else f"{shape[0]} whole numbers"
             raise EnvError(must_be("action", allowed, repr(action)))
-        observations, (reward,), (over,), (cut,), _ = self._envs.step(chosen[None])
+        with self._envs._turns.lock:
+            drawn = self._draw_below(*self._frameskip) if self._draws_frames else ()
+            observations, (reward,), (over,), (cut,), _ = self._envs._step(chosen[None], *drawn)
         return observations[0], float(reward), bool(over), bool(cut), self._info()
 
     def get_action_meanings(self) -> list[str]:
@@ -269,7 +258,10 @@ class SingleEnv(
         return frames[0] if frames else None
 
     def clone_state(self) -> Any:
-        """Return the state on which the game's future depends, for `restore_state`."""
+        """Return the state on which the game's future depends, for `restore_state`.
+
+        `np_random` is no part of it, from which ale-py's coins draw a range of frames.
+        """
         return self._envs.clone_state()
 
     def restore_state(self, state: Any) -> None:
@@ -302,6 +294,22 @@ def _choose_observation(options: dict[str, Any], maker: Maker) -> Any:
     if ours is not None:
         raise EnvError(f"{maker.name}: obs_type is observation; leave out obs_type or observation.")
     return OBS_TYPES[check_option("obs_type", ObsType, theirs, maker)]
+
+
+def _split_range(options: dict[str, Any], words: dict[str, str]) -> dict[str, Any]:
+    """Return the options for a `frameskip` of two numbers, as ale-py has it, the end left out."""
+    pair = options.get("frameskip")
+    if not isinstance(pair, tuple) or "frameskip" not in words:
+        return {}
+    if "max_frameskip" in options:
+        raise EnvError("frameskip has a range already; leave out max_frameskip.")
+    is_sound = len(pair) == 2 and all(
+        isinstance(it, int | np.integer) and not isinstance(it, bool) for it in pair
+    )
+    if not is_sound or not 0 < pair[0] < pair[1]:
+        allowed = "a whole number, or two: the fewest frames, and one more than the most"
+        raise EnvError(must_be("frameskip", allowed, pair))
+    return {"frameskip": pair[0], "max_frameskip": pair[1] - 1}
 
 
 def _spell_as_ale(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pixelpong.atari.envs.errors import EnvOrderError, EnvValueError
+from pixelpong.atari.envs.maker import Maker
 from pixelpong.atari.envs.pending import Pending
 from pixelpong.atari.games.memory import State, read_array
 from pixelpong.errors import must_be
@@ -85,5 +86,7 @@ class States:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         options, memory, kept = state
         game, games = (None, options.games) if options.games else (options.game, None)
-        self.__init__(**vars(options) | {"game": game, "games": games})  # type: ignore[misc]
+        maker = Maker("make_vec", draws_frames=True)  # the options have been checked
+        again = vars(options) | {"game": game, "games": games, "_maker": maker}
+        self.__init__(**again)  # type: ignore[misc]
         self._games.restore(memory, Pending(self._all, kept=kept))

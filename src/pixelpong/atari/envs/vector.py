@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from pixelpong.atari.envs import making
 from pixelpong.atari.envs.actions import ActionReader, find_cartridge
-from pixelpong.atari.envs.ale import VectorAle
+from pixelpong.atari.envs.ale_vector import VectorAle
 from pixelpong.atari.envs.coins import BLOCK, Coins
 from pixelpong.atari.envs.errors import EnvError, EnvOrderError, EnvValueError
 from pixelpong.atari.envs.inputs import read_mask, read_seeds
@@ -76,7 +76,8 @@ class VectorEnv(
             actions [N, 2] play both sides; or the name of a player that it brings.
         coins: what decides which frames are sticky. ``"ale"``: ale-py's generator, the default.
             ``"ale_env"``: as in ale-py's single environments. ``"pixelpong"``: the generators of
-            `pixelpong.evaluate`; the default with an opponent or `max_frameskip`.
+            `pixelpong.evaluate`; the default with an opponent or `max_frameskip`, for which only
+            `pixelpong.make_env` has ale-py's.
         num_threads: number of threads; 0 or None: one per core. It does not affect the results.
         thread_affinity_offset: the core of the first thread, the caller's, which stays free; the
             others stay on the cores after it, and after the last from the first on. −1: all free.
@@ -246,8 +247,14 @@ class VectorEnv(
         are for the games that were received last, and results come for the next ones, [B] each.
         As in ale-py, results of an earlier `send` come first.
         """
+        return self._step(actions)
+
+    def _step(self, actions: NDArray[Any], count: int = 0, *kept: Any) -> Step:
+        """Play a step, of `count` frames unless it is 0; replace what is kept if it is given."""
         with self._turns.lock:
-            results, pending = self._order(actions)
+            results, pending = self._order(actions, count)
+            if kept:
+                pending = pending._replace(kept=kept[0])
             parts, rest = pending.take(self.batch_size)
             # If earlier results come first, nobody has to wait for this step.
             self._begin(results, rest, is_sent=parts[-1].results is not results)
@@ -321,14 +328,34 @@ class VectorEnv(
         with self._turns.lock:
             self._turns.note(self._pending._replace(kept=kept))
 
-    def _order(self, actions: NDArray[Any]) -> tuple[Results, Pending]:
+    def _play_frame(self, move: int, turn: int) -> Step:
+        """Play a frame of the only game with a console's action, as ALE does.
+
+        After the end of an episode, nothing is played, but the frame takes its coins.
+        """
+        with self._turns.lock:
+            self._turns.settle()
+            self._require_episode()
+            results = self._make_results(self._pending, 1)
+            parts, rest = self._pending.add(results, self._all).take(1)
+            if self._coins:
+                self._coins.draw()
+            self._moves[0] = move, turn
+            self._orders.counts[:], self._orders.seeds[:] = 1, -1
+            self._begin(results, rest)
+            return self._collect(parts)
+
+    def _require_episode(self) -> None:
+        if not self._is_seeded:
+            raise EnvOrderError("No episode is in progress: call reset() before step().")
+
+    def _order(self, actions: NDArray[Any], count: int = 0) -> tuple[Results, Pending]:
         """Write the orders for a step; return where its results go, and what is then pending."""
         self._turns.settle()
         pending = self._pending
         results = self._make_results(pending, self.batch_size)
         begun = pending.add(results, None if self._has_batches else self._all)
-        if not self._is_seeded:
-            raise EnvOrderError("No episode is in progress: call reset() before step().")
+        self._require_episode()
         moves = self._actions.read(actions, self.action_space.shape, begun.waiting[-1].games)
         if self.autoreset_mode == AutoresetMode.DISABLED and not self.games["is_on"].all():
             raise EnvOrderError("An episode has ended: call reset() before step().")
@@ -344,7 +371,7 @@ class VectorEnv(
         else:
             self._moves[:] = moves
         self._games.let_opponents_decide()
-        self._orders.seeds[:] = -1
+        self._orders.counts[:], self._orders.seeds[:] = count, -1
         return results, begun
 
     def _make_results(self, pending: Pending, size: int) -> Results:

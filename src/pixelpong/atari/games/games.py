@@ -89,6 +89,7 @@ class Games:
         width = 2 + common.most_frames
         self.orders = Orders(
             moves=np.zeros((size, 2), np.int64),
+            counts=np.zeros(size, np.int64),
             seeds=np.zeros(size, np.int64),
             slots=np.arange(size),
             uniforms=np.zeros((size, num_uniforms, common.num_sides * width)),

@@ -88,17 +88,19 @@ def play_step(console, game, uniforms):  # type: ignore[no-untyped-def]
     """Play a step of the game on the console with the moves in ``console.now``.
 
     Each side has its part of `uniforms`, numbers in [0, 1). The first is for the network. The
-    second decides the number of frames; only the right side's is used. Each of the others decides
-    at one frame whether the held action sticks.
+    second decides the number of frames, unless ``console.now`` has it; only the right side's is
+    used. Each of the others decides at one frame whether the held action sticks.
 
     Returns how many pictures of the last two frames were taken before the game ended, and the
     index of the machine that played the last frame.
     """
     rules, now = console.rules[0], console.now[0]
     # 1. Choose the number of frames, and the actions that the console holds in them.
-    wanted = rules.fewest_frames + np.int64(
-        uniforms[1] * (rules.most_frames - rules.fewest_frames + 1)
-    )
+    wanted = now.count
+    if wanted == 0:
+        wanted = rules.fewest_frames + np.int64(
+            uniforms[1] * (rules.most_frames - rules.fewest_frames + 1)
+        )
     count = min(wanted, rules.max_frames - game.num_frames)
     hold(rules, game, now.moves, uniforms, count, console.actions)
     game.reward = game.is_cut = game.fault = 0

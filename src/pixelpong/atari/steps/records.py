@@ -66,6 +66,7 @@ NOW = np.dtype(
         ("moves", np.int64, 2),  # the actions of both sides for a step
         ("lives", np.int64, 2),  # the lives before the step, and now
         ("turns", np.int64, 2),  # how far the held and the new action turn a paddle, in ohm
+        ("count", np.int64),  # the frames of the step; 0: as the rules and the uniforms say
     ]
 )
 """What a console is told for a step, and tells."""

@@ -47,6 +47,7 @@ class Orders(NamedTuple):
     # [N, 2], the console's actions of both sides; the first may be RESET, LEAVE or SKIP. If actions
     # are continuous, the second says how far the first turns a paddle.
     moves: NDArray[np.int64]
+    counts: NDArray[np.int64]  # [N], the frames of a step; 0: as the rules and `uniforms` say
     seeds: NDArray[np.int64]  # [N], for a RESET; −1: the next episode of the same seed
     slots: NDArray[np.int64]  # [N], where in `Results` those of a game go, unless it is skipped
     uniforms: NDArray[np.float64]  # [N, ·, sides × width], one row per step, see `play_step`
@@ -231,10 +232,10 @@ def _show_nothing(game, i, view, out):  # type: ignore[no-untyped-def]
 
 
 @kernel_part
-def _play_one(console, row, game, chance, state, moves, uniforms):  # type: ignore[no-untyped-def]
+def _play_one(console, row, game, chance, state, moves, count, uniforms):  # type: ignore[no-untyped-def]
     """Play one step of a game and return what `play_step` returns.
 
-    `moves` [2] and `uniforms` [·, width] are the game's; `row` is room for random numbers.
+    `moves` [2], `count` and `uniforms` [·, width] are the game's; `row` is room for random numbers.
     """
     rules, now, machine = console.rules[0], console.now[0], console.machines[0]
     for side in range(rules.num_sides):
@@ -243,13 +244,17 @@ def _play_one(console, row, game, chance, state, moves, uniforms):  # type: igno
         machine[k] = state[k]
     now.lives[0] = chance.lives
     now.turns[0], now.turns[1] = chance.turn, moves[1]
+    now.count = count
     played = game.num_frames
     if rules.tosses_coins:
         toss_coins(chance.coins, rules.most_frames, row)
         num_pictures, which = play_step(console, game, row)
     else:
         num_pictures, which = play_step(console, game, uniforms[game.steps % len(uniforms)])
-    use_coins(rules, chance, rules.most_frames if rules.wastes_coins else game.num_frames - played)
+    used = game.num_frames - played
+    if rules.wastes_coins:
+        used = count if count > 0 else rules.most_frames
+    use_coins(rules, chance, used)
     chance.lives, chance.turn = now.lives[1], now.turns[0]
     save(console.machines[which], state, rules.state_size)
     return num_pictures, which
@@ -310,8 +315,9 @@ def make_step(see: Any, show: Any) -> Any:
                 if move >= 0:
                     before = game.total_frames
                     num_pictures, which = _play_one(
-                        console, row, game, chance, state, orders.moves[i], orders.uniforms[i]
-                    )
+                        console, row, game, chance, state, orders.moves[i], orders.counts[i],
+                        orders.uniforms[i],
+                    )  # fmt: skip
                     is_lost = 0 < now.lives[1] < now.lives[0]
                     if len(memories):
                         copy(orders.remembered[i], memories[i])
