@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from pixelpong.atari.action import ACTION_NAMES, Action
 from pixelpong.atari.envs.actions import find_numbers
 from pixelpong.atari.envs.ale import KEYS, Ale
+from pixelpong.atari.envs.ale_state import AleState
 from pixelpong.atari.envs.errors import EnvError
 from pixelpong.atari.envs.generator import Kept, OwnGenerator
 from pixelpong.atari.envs.inputs import read_seed, split_seed
@@ -257,12 +258,19 @@ class SingleEnv(
         frames = self._envs.render()
         return frames[0] if frames else None
 
-    def clone_state(self) -> Any:
+    def clone_state(self, include_rng: bool = True) -> AleState:
         """Return the state on which the game's future depends, for `restore_state`.
 
         `np_random` is no part of it, from which ale-py's coins draw a range of frames.
+
+        Args:
+            include_rng: with the generators and the held action, so that the same frames will be
+                sticky. Without them, ale-py's default, it is ``ale.cloneState()``, and the game
+                keeps those that it has when it continues from the state.
         """
-        return self._envs.clone_state()
+        if not include_rng:
+            return self.ale.cloneState()
+        return AleState(self._envs.clone_state(), self._envs._options.all_flavours[0])
 
     def restore_state(self, state: Any) -> None:
         """Continue from a state of this game, or of another game with the same options.
@@ -270,7 +278,7 @@ class SingleEnv(
         Raises:
             ConfigError: the state does not fit this game; nothing has changed.
         """
-        self._envs.restore_state(state)
+        self.ale.restoreState(state)
 
     def _info(self) -> dict[str, Any]:
         """Return what ale-py's environment reports, and what the game's `Plug` adds."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pixelpong.atari.envs.ale_state import AleState
 from pixelpong.atari.envs.errors import EnvOrderError, EnvValueError
 from pixelpong.atari.envs.maker import Maker
 from pixelpong.atari.envs.pending import Pending
@@ -56,6 +57,9 @@ class States:
         with self._turns.lock:
             self._require_states()
             self._turns.settle()
+            if isinstance(state, AleState) and state.lacks:
+                what = "The state has no generator"
+                raise EnvValueError(f"{what}; continue from it with restore_state of make_env.")
             which = None if games is None else self._read_games(games)
             self._games.restore(
                 state,
