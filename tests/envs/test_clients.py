@@ -171,6 +171,7 @@ def test_a_frame_skip_that_wrappers_would_repeat_is_seen_by_them():
         *(({"frameskip": it}, "frameskip must be a whole number, or two")
           for it in ((5, 2), (4, 4), (0, 5), (1, 2, 3), (2.0, 5.0), (1, True))),
         ({"repeat_action_probabilty": 0.1}, "unknown option .+ mean repeat_action_probability"),
+        ({"sound_obs": True}, "unknown option 'sound_obs'; there is no sound"),
         ({"game": "breakout", "observation": "field"}, "breakout has no observation 'field'"),
         ({"game": "breakout", "actions": "three"}, "breakout has no actions by name"),
         ({"num_threads": 2}, "make_env itself sets num_threads"),

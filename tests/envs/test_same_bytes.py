@@ -251,6 +251,18 @@ def test_one_game_is_ale_pys_single_environment_in_every_option(game, what):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("game", ["skiing", "lost_luggage"])
+def test_a_direction_that_a_game_does_not_have_is_no_action_as_in_ale_py(game):
+    """In `AtariVectorEnv`, such a step never returns."""
+    found = compare_one(game, 4, episodes=2, steps=150, continuous=True)
+    assert found.differences == []
+    assert found.steps >= 6
+    envs = pixelpong.make_vec(2, game=game, continuous=True)
+    envs.reset(seed=0)
+    envs.step(np.array([[1, np.pi / 2, 1], [1, 3, 0]], np.float32))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("radius", [1.5, 100.0])
 def test_continuous_actions_outside_their_space_are_played_as_by_ale_py(radius):
     both = SideBySide("breakout", 2, continuous=True, repeat_action_probability=0.25)

@@ -253,7 +253,6 @@ def test_what_cannot_be_is_refused_in_a_sentence():
         ({"img_height": 42, "img_width": 40}, "img_height 42 and img_width 40 divide 210 and 160"),
         ({"continuous_action_threshold": 0.3}, "changes only continuous actions"),
         ({"continuous": True, "opponent": "self"}, "without an opponent"),
-        ({"continuous": True, "game": "skiing"}, "skiing has no continuous actions"),
         ({"coins": "ale", "max_frameskip": 5}, "for make_env alone; give coins='pixelpong'"),
         (
             {"game": "breakout", "opponent": "club"},

@@ -269,9 +269,7 @@ def test_the_pages_claim_the_games_that_the_nightly_job_compares():
     excluded = page.split("## What is not covered")[1]
     named = set(re.findall(r"`(\w+)`", excluded)) & cartridges.facts().keys()
     facts = {game: cartridges.cartridge(game) for game in cartridges.scored_names()}
-    limited = {  # by the frames of their starts, or in their actions
-        game for game, it in facts.items() if it.counted_frames or len(it.legal_actions) < 18
-    }
+    limited = {game for game, it in facts.items() if it.counted_frames}  # by their starts
     limited |= {"adventure", "video_cube", "backgammon"}  # in modes, or without a difficulty
     assert named == cartridges.not_covered().keys() | limited
 

@@ -70,8 +70,9 @@ def find_cartridge(options: EnvOptions, game: str, plugs: Plugs) -> Cartridge:
 
 def _find_moves(options: EnvOptions, game: str, plugs: Plugs) -> NDArray[np.int64]:
     """Return the console's action for each index that a game accepts."""
-    codes = find_cartridge(options, game, plugs).codes
-    return np.array([codes[number] for number in find_numbers(options, game, plugs)])
+    facts = find_cartridge(options, game, plugs)
+    numbers = range(18) if options.continuous else find_numbers(options, game, plugs)
+    return np.array([facts.code_of(number) for number in numbers])
 
 
 def find_numbers(options: EnvOptions, game: str, plugs: Plugs) -> tuple[int, ...]:

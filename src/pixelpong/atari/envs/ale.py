@@ -120,8 +120,7 @@ class Ale(Settings):
             raise EnvValueError(must_be("paddle_strength", f"at most {MOST_RADIUS:,}", strength))
         if self._has_paddles and strength != 1 and not options.continuous:
             raise EnvError("paddle_strength stays 1 here; give continuous=True to make_env.")
-        codes = find_cartridge(options, self._facts.name, self._envs.plugs).codes
-        move = codes[number if number in self._facts.legal_actions else 0]
+        move = find_cartridge(options, self._facts.name, self._envs.plugs).code_of(int(number))
         _, (reward,), *_ = self._envs._play_frame(move, int(PADDLE_TURN * strength))
         return int(reward)
 

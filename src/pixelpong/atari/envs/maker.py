@@ -46,8 +46,10 @@ class Maker:
     def unknown_option(self, name: str, known: Iterable[str]) -> EnvError:
         """Make the error for an option that does not exist."""
         names = [*self.others, *(each for each in known if each not in self.own)]
-        advice = did_you_mean(name, names, f"see help(pixelpong.{self.name})")
+        advice = _MISSING.get(name) or did_you_mean(name, names, f"see help(pixelpong.{self.name})")
         return EnvError(f"{self.name}: {unknown('option', name, advice)}")
 
+
+_MISSING = {"sound_obs": "there is no sound"}  # options of ale-py alone
 
 MAKE_VEC = Maker("make_vec")

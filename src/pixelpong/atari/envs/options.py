@@ -239,8 +239,8 @@ def _check_together(options: EnvOptions, plugs: Plugs) -> None:
         raise EnvError(f"{what}; choose one that every game has, such as 'atari'.")
     if options.opponent not in (BUILTIN, SELF) and len(games) > 1:
         raise EnvError("An opponent plays one game; give the others an environment of their own.")
-    sets = {f.legal_actions if options.has_all_actions else f.actions for f in all_facts}
-    if len(set(map(len, sets))) > 1:
+    sets = {f.legal_actions if options.full_action_space else f.actions for f in all_facts}
+    if len(set(map(len, sets))) > 1 and not options.continuous:
         raise EnvError(
             "The games have different numbers of actions; choose full_action_space=True, and leave "
             "out games that do not have all eighteen."
@@ -261,8 +261,6 @@ def _check_game(options: EnvOptions, game: str, maker: Maker, plugs: Plugs) -> N
         check_size(options.img_height, options.img_width, facts.rows)
     except ConfigError as error:
         raise EnvError(str(error)) from error
-    if options.continuous and len(facts.legal_actions) < 18:
-        raise EnvError(f"{game} has no continuous actions; leave out continuous.")
     if facts.counted_frames:
         _check_played_start(options, game, maker)
     _check_own(options, game, maker, plugs)

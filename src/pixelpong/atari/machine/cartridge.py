@@ -217,6 +217,10 @@ class Cartridge:
         board = self.scoring.board if self.scoring else ()
         return {"BOARD": board, "CELLS": len(board)} if board else {}
 
+    def code_of(self, action: int) -> int:
+        """Return the byte for an action; as in ALE, one that the game lacks is no action."""
+        return self.codes[action if action in self.legal_actions else 0]
+
     def power_on(self, rom: bytes, flavour: Flavour | None = None) -> NDArray[np.void]:
         """Make a machine that was just switched on, with empty memory: [1] of its record."""
         mode, difficulty = flavour or self.first_flavour
