@@ -13,13 +13,16 @@ from typing import Any
 
 import pytest
 
+import pixelpong
 from pixelpong.atari.machine import cartridges
 from pixelpong.config import BUDGET, Config, differences
 from pixelpong.config.presets import load_preset
 from pixelpong.faces.api import sweep
 from pixelpong.faces.cli import parse
+from pixelpong.faces.comparing import describe_sweep
 from pixelpong.run.words import signed
 from pixelpong.sweeps.grid import make_grid
+from pixelpong.sweeps.suites import interquartile_mean
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "benchmarks"
@@ -284,3 +287,22 @@ def test_a_record_begins_with_the_command_that_was_given(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["benchmarks/vector.py", "--rounds", "3"])
     monkeypatch.chdir(ROOT)
     assert module.made_by() == {"command": "python benchmarks/vector.py --rounds 3"}
+
+
+def test_the_page_of_a_study_shows_its_record_and_the_published_scores():
+    record, page = RECORDS["study.json"], (ROOT / "docs/howto/study.md").read_text("utf-8")
+    scores = [row["human_normalised"] for row in record["rows"]]
+    assert record["all"]["interquartile_mean"]["mean"] == pytest.approx(
+        interquartile_mean(scores), abs=1e-4
+    )
+    suite = {"label": "", "games": record["games"], "all": record["all"]}
+    facts = {"settings": [], "suites": [suite], "runs": [], "sweep": "runs/sweep-001"}
+    shown = describe_sweep(facts).splitlines()
+    known = {game.name: game for game in pixelpong.games()}
+    for row in record["games"]:
+        game = known[row["game"]]
+        shown.append(
+            f"{game.name}: {row['score']:,.1f}; random {game.random_score:,.1f}, "
+            f"human {game.human_score:,.1f}, DQN {game.dqn_score:,.1f}"
+        )
+    assert "\n".join(shown) in page
