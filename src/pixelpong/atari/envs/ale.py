@@ -17,7 +17,6 @@ from pixelpong.atari.envs.actions import find_numbers
 from pixelpong.atari.envs.errors import EnvIndexError, EnvValueError
 from pixelpong.atari.games.memory import read_array
 from pixelpong.atari.games.views import ATARI, View
-from pixelpong.atari.machine.cartridges import cartridge
 from pixelpong.atari.machine.palette import PALETTES
 from pixelpong.atari.machine.record import STATE, WIDTH
 from pixelpong.errors import ConfigError, must_be
@@ -36,7 +35,7 @@ class Ale:
 
     def __init__(self, envs: Any) -> None:
         """Read the first game of a `VectorEnv`."""
-        self._envs, self._facts = envs, cartridge(envs.game_names[0])
+        self._envs, self._facts = envs, envs._options.cartridge(envs.game_names[0])
         grey = View(ATARI, rows=self._facts.rows, palette=self._facts.palette)
         self._greys, self._colours = grey.levels[0], PALETTES[self._facts.palette]
 

@@ -175,7 +175,8 @@ class SingleEnv(
     def _choose_coins(cls, options: dict[str, Any]) -> str:
         game = options.get("game") or cls.vector_env.default_game
         plug = cls.vector_env.plugs.get(str(game))
-        return "pixelpong" if "max_frameskip" in options else plug.coins if plug else "ale"
+        is_ours = "max_frameskip" in options or options.get("opponent", BUILTIN) != BUILTIN
+        return "pixelpong" if is_ours else plug.coins if plug else "ale"
 
     @classmethod
     def _find_rules(cls, name: Any, maker: Maker) -> Mapping[str, Any]:

@@ -86,6 +86,7 @@ BEGINNING = np.dtype(
 
 MOST_OLDER = 3  # the most frames that one of the two pictures may be made of
 MOST_ACTS = 200  # the most steps in which ALE walks through a menu before a game
+SECOND_AT = 256  # where the second player's actions begin, above the most frames of a call
 MOST_NOTED = 4  # the most values that the score of a game needs from the frame before
 
 KEPT = np.dtype(
@@ -113,6 +114,7 @@ MACHINE = np.dtype(
         # The outcome of the last frames, see `atari.machine.playing.play_frames`.
         ("stop", "<i4"),  # 0 while a frame runs, then one of the codes below
         ("reward", "<i4"),  # points won minus points lost
+        ("second", "<i4"),  # the second player's reward, in games with points for each
         ("is_over", "<i4"),  # 1 if the game has ended
         ("frames", "<i4"),  # number of frames played
         ("points", "<i4"),  # points so far in this game
