@@ -67,6 +67,8 @@ PAIRS = [
     {"obs_type": "grayscale"}, {"obs_type": "ram", "observation": "ram"},
     {"games": ["pong", "air_raid"], "observation": "ram", "full_action_space": True},
     {"opponent": "self", "mode": 1}, {"game": "breakout", "difficulty": 2}, {"mode": [1, 1]},
+    {"game": "boxing"}, {"game": "tennis", "opponent": "self", "mode": 4},
+    {"game": "tennis", "mode": 4}, {"game": "boxing", "opponent": "club"},
     {"max_frameskip": 2}, {"game": "double_dunk"}, {"games": ["pong"] * 2, "game": "breakout"},
 ]  # fmt: skip
 
@@ -153,11 +155,12 @@ def check_one(env):
 
 
 def check_two(env):
+    first, second = env.possible_agents
     observations, _ = env.reset(seed=0)
-    for side in ("right", "left"):
-        assert env.observation_space(side).contains(observations[side])
-    observations, *_ = env.step({it: env.action_space(it).sample() for it in ("right", "left")})
-    assert env.observation_space("left").contains(observations["left"])
+    for agent in (first, second):
+        assert env.observation_space(agent).contains(observations[agent])
+    observations, *_ = env.step({it: env.action_space(it).sample() for it in (first, second)})
+    assert env.observation_space(second).contains(observations[second])
     check_pictures(env, [env.render()] if env.render_mode else None, 1)
     assert "autoreset_mode" not in env.metadata
 
