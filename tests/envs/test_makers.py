@@ -144,7 +144,8 @@ def check_one(env):
     assert env.observation_space.contains(observation)
     assert type(reward) is float
     space, names = env.action_space, env.get_action_meanings()
-    count = {18} if isinstance(space, gymnasium.spaces.Box) else {*np.ravel(getattr(space, "n", 6))}
+    each = 18 if isinstance(space, gymnasium.spaces.Box) else getattr(space, "nvec", None)
+    count = {*np.ravel(space.n if each is None else each)}
     assert {len(names)} == count
     if isinstance(space, gymnasium.spaces.Discrete):
         assert sorted(env.get_keys_to_action().values()) == list(range(space.n))

@@ -113,7 +113,7 @@ def test_one_player_plays_the_same_cartridge_as_before():
     ("options", "message"),
     [
         ({"game": "breakout"}, "breakout has no second player; choose pong, boxing, .* or wizard_"),
-        ({"game": "combat"}, "combat cannot be played exactly: it is for two players"),
+        ({"game": "warlords"}, "warlords cannot be played exactly: it is for two players"),
         ({"game": "boxin"}, "did you mean boxing"),
         ({"game": "boxing", "mode": 1}, "make_two: mode must be 2 in boxing, not 1"),
         ({"game": "boxing", "difficulty": 4}, "difficulty must be 0, 1, 2 or 3 in boxing"),

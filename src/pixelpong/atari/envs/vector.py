@@ -73,7 +73,8 @@ class VectorEnv(
         actions: a choice of actions that the game brings, by name; by default all that the game
             uses.
         opponent: who plays the second side, if the game brings one: ``"builtin"``; ``"self"``:
-            actions [N, 2] play both sides; or the name of a player that it brings.
+            actions [N, 2] play both sides, and ``infos["second_rewards"]`` are the second one's;
+            or the name of a player that it brings.
         coins: what decides which frames are sticky. ``"ale"``: ale-py's generator, the default.
             ``"ale_env"``: as in ale-py's single environments. ``"pixelpong"``: the generators of
             `pixelpong.evaluate`; the default with an opponent or `max_frameskip`.

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 # each. A frame with more than MAX_LINES lines ends at the next write to the TIA. European
 # cartridges have different values.
 TOP, ROWS, WIDTH, MAX_LINES = 34, 210, 160, 290
-MOST_ROWS = 250  # the most rows of any cartridge
+MOST_ROWS = 256  # the most rows of any cartridge
 
 STATE = np.dtype(
     [
@@ -153,7 +153,7 @@ MACHINE = np.dtype(
         ("picture", "u1", MOST_ROWS * WIDTH),  # palette indices or other shades
     ]
 )
-"""The whole record, 46 kB. A cartridge's own record may have more fields at the end."""
+"""The whole record, 47 kB. A cartridge's own record may have more fields at the end."""
 
 STATE_SIZE, BEGINNING_SIZE, KEPT_SIZE = STATE.itemsize, BEGINNING.itemsize, KEPT.itemsize
 # The offsets of the copies.
