@@ -67,6 +67,8 @@ PAIRS = [
     {"obs_type": "grayscale"}, {"obs_type": "ram", "observation": "ram"},
     {"games": ["pong", "air_raid"], "observation": "ram", "full_action_space": True},
     {"opponent": "self", "mode": 1}, {"game": "breakout", "difficulty": 2}, {"mode": [1, 1]},
+    {"game": "boxing"}, {"game": "tennis", "opponent": "self", "mode": 4},
+    {"game": "tennis", "mode": 4}, {"game": "boxing", "opponent": "club"},
     {"max_frameskip": 2}, {"game": "double_dunk"}, {"games": ["pong"] * 2, "game": "breakout"},
 ]  # fmt: skip
 
@@ -142,7 +144,8 @@ def check_one(env):
     assert env.observation_space.contains(observation)
     assert type(reward) is float
     space, names = env.action_space, env.get_action_meanings()
-    count = {18} if isinstance(space, gymnasium.spaces.Box) else {*np.ravel(getattr(space, "n", 6))}
+    each = 18 if isinstance(space, gymnasium.spaces.Box) else getattr(space, "nvec", None)
+    count = {*np.ravel(space.n if each is None else each)}
     assert {len(names)} == count
     if isinstance(space, gymnasium.spaces.Discrete):
         assert sorted(env.get_keys_to_action().values()) == list(range(space.n))
@@ -153,11 +156,12 @@ def check_one(env):
 
 
 def check_two(env):
+    first, second = env.possible_agents
     observations, _ = env.reset(seed=0)
-    for side in ("right", "left"):
-        assert env.observation_space(side).contains(observations[side])
-    observations, *_ = env.step({it: env.action_space(it).sample() for it in ("right", "left")})
-    assert env.observation_space("left").contains(observations["left"])
+    for agent in (first, second):
+        assert env.observation_space(agent).contains(observations[agent])
+    observations, *_ = env.step({it: env.action_space(it).sample() for it in (first, second)})
+    assert env.observation_space(second).contains(observations[second])
     check_pictures(env, [env.render()] if env.render_mode else None, 1)
     assert "autoreset_mode" not in env.metadata
 

@@ -2,7 +2,7 @@
 
 env = pixelpong.make_env(game="breakout")                    one game
 envs = pixelpong.make_vec(64, game="breakout")               many games at once
-env = pixelpong.make_two()                                   Pong for two learners
+env = pixelpong.make_two(game="boxing")                      a game for two learners
 
 gymnasium.make("pixelpong.envs:pixelpong/Breakout-v0") and gymnasium.make_vec make the same. For a
 program that was written for ale-py, `AtariVectorEnv` here has the arguments of ale-py's, and

@@ -1,7 +1,8 @@
-"""A game of Pong for two learners: a `ParallelEnv` of PettingZoo if that is installed.
+"""A game for two learners, Pong by default: a `ParallelEnv` of PettingZoo if that is installed.
 
-Without PettingZoo it is the same environment, because it needs nothing of that class. Each side
-sees itself on the right, so one agent can play both sides. A side serves when it may.
+Without PettingZoo it is the same environment, because it needs nothing of that class. In Pong each
+side sees itself on the right, so one agent can play both sides, and a side serves when it may. The
+other games are those of multi-agent-ale-py, with its modes, and both players see the same.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import gymnasium
 import numpy as np
 
 from pixelpong.atari.envs.maker import Maker
-from pixelpong.envs.plugs import DEFAULT_GAME, Observation
+from pixelpong.envs.plugs import PLUGS, Observation
 from pixelpong.envs.vector import VectorEnv
-from pixelpong.errors import ConfigError, must_be
+from pixelpong.errors import ConfigError, list_words, must_be
 from pixelpong.items import SELF
 from pixelpong.pong.preprocess import mirror
 
@@ -32,7 +33,7 @@ with contextlib.suppress(ImportError):
 MAKE_TWO = Maker(
     "make_two",
     {
-        "num_envs": 1, "game": DEFAULT_GAME, "games": None, "opponent": SELF, "batch_size": 0,
+        "num_envs": 1, "games": None, "opponent": SELF, "batch_size": 0,
         "autoreset_mode": "Disabled", "num_threads": 1, "thread_affinity_offset": -1,
     },
 )  # fmt: skip
@@ -41,20 +42,26 @@ MAKE_TWO = Maker(
 class TwoPlayerEnv(ParallelEnv):
     """Make a game for two learners, with the options of `pixelpong.make_vec`.
 
-    Both sides see the same memory with ``"ram"``: it cannot be mirrored.
+    In Pong the agents are called ``right`` and ``left``, and each sees itself on the right; but
+    both see the same memory with ``"ram"``, which cannot be mirrored. In the other games they are
+    called ``first_0`` and ``second_0``, as in PettingZoo, and see the same. `mode` and `difficulty`
+    have multi-agent-ale-py's numbers; Pong has only one game for two here. Nobody is charged for
+    waiting, as if ``max_turn_time`` were 0 there.
 
     >>> env = TwoPlayerEnv("pixels", actions="three")
     >>> observations, infos = env.reset(seed=0)
     >>> observations, rewards, *ends, infos = env.step({"right": 0, "left": 1})
     >>> rewards, env.agents
     ({'right': 0.0, 'left': 0.0}, ['right', 'left'])
+    >>> TwoPlayerEnv(game="boxing").possible_agents
+    ['first_0', 'second_0']
     """
-
-    possible_agents = ["right", "left"]  # noqa: RUF012
 
     def __init__(self, observation: Observation = "frame", **options: Any) -> None:
         options = MAKE_TWO.complete(options)
         self._envs = envs = VectorEnv(observation=observation, _maker=MAKE_TWO, **options)
+        self._is_mirrored = envs.game in PLUGS
+        self.possible_agents = ["right", "left"] if self._is_mirrored else ["first_0", "second_0"]
         self.metadata = envs.metadata | {"name": "pixelpong_v0"}
         del self.metadata["autoreset_mode"]  # which no ParallelEnv has
         self.render_mode = envs.render_mode
@@ -88,7 +95,7 @@ class TwoPlayerEnv(ParallelEnv):
         return self
 
     def state(self) -> Any:
-        """Return what both agents see together, in `state_space`: the right side's observation."""
+        """Return what both agents see together, in `state_space`: the first agent's observation."""
         if self._envs.games["episode"][0] < 0:
             raise ConfigError("There is no state before the first reset().")
         return self._envs._observe()[0]
@@ -108,11 +115,13 @@ class TwoPlayerEnv(ParallelEnv):
         if not isinstance(actions, Mapping) or set(actions) != set(self.possible_agents):
             is_named = isinstance(actions, Mapping) and actions
             named = ", ".join(map(str, actions)) if is_named else repr(actions)
-            raise ConfigError(must_be("actions", "those of right and left", named))
+            raise ConfigError(
+                must_be("actions", f"those of {list_words(self.possible_agents, 'and')}", named)
+            )
         numbers: Any = [[actions[agent] for agent in self.possible_agents]]
         observations, (reward,), (over,), (cut,), infos = self._envs.step(numbers)
-        rewards = {"right": float(reward), "left": 0.0 - float(reward)}
-        names = self.possible_agents
+        names, second = self.possible_agents, infos["second_rewards"][0]
+        rewards = {names[0]: float(reward), names[1]: float(second)}
         is_over, is_cut = (dict.fromkeys(names, bool(each)) for each in (over, cut))
         return self._see(observations[0]), rewards, is_over, is_cut, self._name_infos(infos)
 
@@ -131,10 +140,16 @@ class TwoPlayerEnv(ParallelEnv):
             return {agent: {} for agent in self.possible_agents}
         return {agent: {"ram": infos["ram"][0].copy()} for agent in self.possible_agents}
 
-    def _see(self, right: Any) -> Each:
+    def _see(self, first: Any) -> Each:
         """Return each side's observation."""
+        return dict(zip(self.possible_agents, (first, self._turn(first)), strict=True))
+
+    def _turn(self, first: Any) -> Any:
+        """Return a copy of the first side's observation, as the second side sees it."""
+        if not self._is_mirrored:
+            return first.copy()
         kind = self._envs._view.observation
         axis = kind.horizontal_axis
         is_picture = kind.reads_frames
-        left = mirror(right) if is_picture else right if axis is None else np.flip(right, axis)
-        return {"right": right, "left": np.array(left, order="C")}
+        turned = mirror(first) if is_picture else first if axis is None else np.flip(first, axis)
+        return np.array(turned, order="C")

@@ -11,7 +11,6 @@ from pixelpong.atari.envs.inputs import read_actions, read_continuous
 from pixelpong.atari.envs.options import EnvOptions
 from pixelpong.atari.envs.plug import Plugs
 from pixelpong.atari.machine.cartridge import Cartridge
-from pixelpong.atari.machine.cartridges import cartridge
 from pixelpong.atari.machine.record import PADDLE_TURN
 from pixelpong.atari.sides import BUILTIN
 
@@ -35,7 +34,10 @@ class ActionReader:
         games = options.games or (options.game,)
         self.tables = np.array([_find_moves(options, game, plugs) for game in games])
         self.count = self.tables.shape[1]
-        self._is_continuous, self._num_all = options.continuous, len(cartridge(games[0]).actions)
+        self._is_continuous, self._num_all = (
+            options.continuous,
+            len(options.cartridge(games[0]).actions),
+        )
         self._threshold = options.continuous_action_threshold
 
     def read(self, actions: Any, shape: Any, rows: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
@@ -62,7 +64,7 @@ class ActionReader:
 def find_cartridge(options: EnvOptions, game: str, plugs: Plugs) -> Cartridge:
     """Return the cartridge that plays a game with these options."""
     if (plug := plugs.get(game)) is None:
-        return cartridge(game)
+        return options.cartridge(game)
     facts = plug.cartridge if options.opponent == BUILTIN else plug.for_two
     assert facts is not None, "the options have been checked"
     return facts
@@ -77,7 +79,7 @@ def _find_moves(options: EnvOptions, game: str, plugs: Plugs) -> NDArray[np.int6
 
 def find_numbers(options: EnvOptions, game: str, plugs: Plugs) -> tuple[int, ...]:
     """Return the number, among the eighteen actions, for each index that a game accepts."""
-    facts = cartridge(game)
+    facts = options.cartridge(game)
     if options.has_all_actions:
         return facts.legal_actions
     if options.actions is None:

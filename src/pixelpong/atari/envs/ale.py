@@ -19,7 +19,6 @@ from pixelpong.atari.envs.ale_state import GENERATOR, NEVER_KEPT, AleState
 from pixelpong.atari.envs.errors import EnvError, EnvIndexError, EnvValueError
 from pixelpong.atari.envs.inputs import MOST_RADIUS
 from pixelpong.atari.games.views import ATARI, View
-from pixelpong.atari.machine.cartridges import cartridge
 from pixelpong.atari.machine.palette import PALETTES
 from pixelpong.atari.machine.record import PADDLE_TURN, STATE, WIDTH
 from pixelpong.atari.sides import BUILTIN
@@ -39,7 +38,7 @@ class Ale(Settings):
 
     def __init__(self, envs: Any) -> None:
         """Read and play the only game of a `VectorEnv`."""
-        self._envs, self._facts = envs, cartridge(envs.game_names[0])
+        self._envs, self._facts = envs, envs._options.cartridge(envs.game_names[0])
         grey = View(ATARI, rows=self._facts.rows, palette=self._facts.palette)
         self._greys, self._colours = grey.levels[0], PALETTES[self._facts.palette]
 

@@ -15,7 +15,6 @@ from pixelpong.atari.games.opponents import Opponents
 from pixelpong.atari.games.rules import FIRE, Rules
 from pixelpong.atari.games.views import ATARI, Observation, View
 from pixelpong.atari.machine.cartridge import Cartridge, Flavour
-from pixelpong.atari.machine.cartridges import cartridge
 from pixelpong.atari.machine.palette import PALETTES
 from pixelpong.atari.sides import BUILTIN, SELF
 from pixelpong.atari.steps.stepping import NEVER, NEXT_STEP, SAME_STEP
@@ -89,7 +88,7 @@ def make_opponents(options: EnvOptions, plugs: Plugs) -> Opponents | None:
 
 def make_view(options: EnvOptions, observation: Observation) -> View:
     """Make the view: what is observed of the games, and what is kept."""
-    rows = max(cartridge(game).rows for game in options.all_games)
+    rows = max(options.cartridge(game).rows for game in options.all_games)
     keeps_frames = observation.reads_frames or options.render_mode is not None
     has_opponents = options.opponent not in (BUILTIN, SELF)
     return View(
@@ -105,9 +104,8 @@ def make_view(options: EnvOptions, observation: Observation) -> View:
     )
 
 
-def paint(game: str, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def paint(facts: Cartridge, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Convert a game's frame, [rows, 160], to colour; it is black below the game's own rows."""
-    facts = cartridge(game)
     picture = PALETTES[facts.palette][frame]
     picture[facts.rows :] = 0
     return picture

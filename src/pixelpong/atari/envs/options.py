@@ -15,8 +15,8 @@ from pixelpong.atari.envs.plug import Plugs, find_observations
 from pixelpong.atari.games.opponents import Opponents
 from pixelpong.atari.games.pictures import check_size
 from pixelpong.atari.games.views import OBSERVATIONS
-from pixelpong.atari.machine.cartridge import Flavour
-from pixelpong.atari.machine.cartridges import cartridge, facts
+from pixelpong.atari.machine.cartridge import Cartridge, Flavour
+from pixelpong.atari.machine.cartridges import cartridge, facts, names_for_two
 from pixelpong.atari.machine.record import MOST_ROWS, WIDTH
 from pixelpong.atari.sides import BUILTIN, SELF
 from pixelpong.errors import ConfigError, list_words, must_be
@@ -44,6 +44,10 @@ class EnvOptions:
     def __init__(self, options: dict[str, Any]) -> None:
         vars(self).update(options)
 
+    def cartridge(self, game: str) -> Cartridge:
+        """Return the facts about a game's cartridge, for one player or for two."""
+        return cartridge(game, is_for_two=self.opponent == SELF)
+
     @property
     def all_games(self) -> tuple[str, ...]:
         """The game of each environment, [N]."""
@@ -62,7 +66,7 @@ class EnvOptions:
                 first.mode if mode is None else mode, first.difficulty if hard is None else hard
             )
             for first, mode, hard in zip(
-                [cartridge(game).first_flavour for game in self.all_games],
+                [self.cartridge(game).first_flavour for game in self.all_games],
                 modes,
                 difficulties,
                 strict=True,
@@ -198,7 +202,7 @@ def _read_numbers(
 def _check_flavours(options: EnvOptions, maker: Maker) -> None:
     """Refuse games that are not on the cartridge, and difficulties that change nothing."""
     for game, flavour in dict.fromkeys(zip(options.all_games, options.all_flavours, strict=True)):
-        facts = cartridge(game)
+        facts = options.cartridge(game)
         for name, number, known in (
             ("mode", flavour.mode, facts.modes),
             ("difficulty", flavour.difficulty, facts.difficulties),
@@ -206,8 +210,9 @@ def _check_flavours(options: EnvOptions, maker: Maker) -> None:
             if number not in known:
                 allowed = f"{list_words(list(map(str, known)), 'or')} in {game}"
                 raise EnvError(f"{maker.name}: {must_be(name, allowed, number)}")
+    has_flavours = options.opponent == BUILTIN or {*options.all_games} <= {*names_for_two()}
     for name in _FLAVOUR:
-        if getattr(options, name) is not None and options.opponent != BUILTIN:
+        if getattr(options, name) is not None and not has_flavours:
             what = f"{name} is for a game without an opponent"
             raise EnvError(f"{what}; {maker.leave_out(name, 'opponent')}.")
 
@@ -233,7 +238,7 @@ def _count(games: tuple[str, ...], options: dict[str, Any]) -> int:
 def _check_together(options: EnvOptions, plugs: Plugs) -> None:
     """Refuse games whose actions or pictures are too different for one environment."""
     games = dict.fromkeys(options.all_games)
-    all_facts = [cartridge(game) for game in games]
+    all_facts = [options.cartridge(game) for game in games]
     if len({find_observations(plugs, game)[options.observation] for game in games}) > 1:
         what = f"{options.observation!r} is another observation in each of the games"
         raise EnvError(f"{what}; choose one that every game has, such as 'atari'.")
@@ -253,7 +258,7 @@ def _check_together(options: EnvOptions, plugs: Plugs) -> None:
 
 def _check_game(options: EnvOptions, game: str, maker: Maker, plugs: Plugs) -> None:
     """Refuse a game that cannot be played, and options that it does not support."""
-    facts = cartridge(game)  # raises an EmulatorError if there is no such game
+    facts = options.cartridge(game)  # raises an EmulatorError if there is no such game
     if options.img_height > facts.rows:
         allowed = f"at most {facts.rows}, the rows of {game}"
         raise EnvError(must_be("img_height", allowed, options.img_height))
@@ -268,13 +273,12 @@ def _check_game(options: EnvOptions, game: str, maker: Maker, plugs: Plugs) -> N
 
 def _check_own(options: EnvOptions, game: str, maker: Maker, plugs: Plugs) -> None:
     """Refuse options that need a `Plug` that this game does not have."""
-    plug, facts = plugs.get(game), cartridge(game)
+    plug, facts = plugs.get(game), options.cartridge(game)
     known = find_observations(plugs, game)
     if options.observation not in known:
         names = list_words([repr(name) for name in known], "or")
         raise EnvError(f"{game} has no observation {options.observation!r}; use {names}.")
-    if options.opponent != BUILTIN and not (plug and plug.for_two):
-        raise EnvError(f"{game} has no second player; {maker.leave_out('opponent')}.")
+    _check_second(options, game, maker, plugs)
     if options.actions is None:
         return
     chosen = plug.action_sets.get(options.actions) if plug else None
@@ -285,9 +289,23 @@ def _check_own(options: EnvOptions, game: str, maker: Maker, plugs: Plugs) -> No
         raise EnvError(f"{name} has all actions; {maker.leave_out(name, 'actions')}.")
 
 
+def _check_second(options: EnvOptions, game: str, maker: Maker, plugs: Plugs) -> None:
+    """Refuse a second player that a game does not have."""
+    with_opponents = [name for name, plug in plugs.items() if plug.for_two]
+    if options.opponent == BUILTIN or game in with_opponents:
+        return
+    if game not in names_for_two():
+        games = list_words([*with_opponents, *names_for_two()], "or")
+        advice = f"choose {games}" if "opponent" in maker.own else maker.leave_out("opponent")
+        raise EnvError(f"{game} has no second player; {advice}.")
+    if options.opponent != SELF:
+        what = f"No agent plays {game} against another one"
+        raise EnvError(f"{what}; choose opponent={SELF!r}, or {maker.leave_out('opponent')}.")
+
+
 def _check_played_start(options: EnvOptions, game: str, maker: Maker) -> None:
     """Refuse options that would change a start in which ALE plays frames as in a step."""
-    facts = cartridge(game)
+    facts = options.cartridge(game)
     sticky, word = options.repeat_action_probability, maker.spell("repeat_action_probability")
     if facts.has_menu and sticky > _MOST_STICKY:
         what = f"at most {_MOST_STICKY} in {game}, where frames stick in a menu before a game, too"
@@ -310,7 +328,10 @@ def hash_rules(options: EnvOptions, opponents: Opponents | None) -> list[bytes]:
     hashes = {}
     each = list(zip(options.all_games, options.all_flavours, strict=True))
     for game, flavour in dict.fromkeys(each):
-        of_game = {"game": game, "flavour": flavour, "facts": facts()[game]}
+        line = {name: it for name, it in facts()[game].items() if name != "two"}
+        if options.opponent == SELF:
+            line |= facts()[game].get("two", {})
+        of_game = {"game": game, "flavour": flavour, "facts": line}
         text = json.dumps([rules | of_game], sort_keys=True)
         hashes[game, flavour] = hashlib.sha256(text.encode() + b"\0" + opponent).digest()
     return [hashes[it] for it in each]

@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 
 from pixelpong.atari.envs.errors import EnvOrderError
 from pixelpong.atari.games.games import raise_faults
-from pixelpong.atari.steps.stepping import EPISODE_FRAMES, LIVES, REWARD, TOTAL_FRAMES, Results
+from pixelpong.atari.steps.stepping import (
+    EPISODE_FRAMES,
+    LIVES,
+    REWARD,
+    SECOND,
+    TOTAL_FRAMES,
+    Results,
+)
 
 Numbers = NDArray[np.integer[Any]]  # of games
 Step = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]
@@ -88,8 +95,8 @@ def join(parts: tuple[Part, ...]) -> Results:
     )
 
 
-def give(parts: tuple[Part, ...]) -> Step:
-    """Return what a program receives of these games.
+def give(parts: tuple[Part, ...], *, has_second: bool = False) -> Step:
+    """Return what a program receives of these games; with a second side, its rewards too.
 
     Raises:
         EmulatorError: one of the games met something that the console does not support.
@@ -102,6 +109,8 @@ def give(parts: tuple[Part, ...]) -> Step:
         "frame_number": numbers[TOTAL_FRAMES],
         "episode_frame_number": numbers[EPISODE_FRAMES],
     }
+    if has_second:
+        infos["second_rewards"] = numbers[SECOND]
     if len(rams):
         infos["ram"] = rams
     if len(final) and (is_over | is_cut).any():

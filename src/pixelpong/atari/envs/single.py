@@ -184,6 +184,8 @@ class SingleEnv(
     def _choose_coins(cls, options: dict[str, Any]) -> str:
         game = options.get("game") or cls.vector_env.default_game
         plug = cls.vector_env.plugs.get(str(game))
+        if options.get("opponent", BUILTIN) != BUILTIN:
+            return "pixelpong"
         return plug.coins if plug else "ale"
 
     @classmethod

@@ -45,7 +45,7 @@ from pixelpong.atari.envs.plug import ActionsName, ObservationName, Plugs, find_
 from pixelpong.atari.envs.states import States
 from pixelpong.atari.games.games import Games
 from pixelpong.atari.games.turns import Workers
-from pixelpong.atari.sides import BUILTIN
+from pixelpong.atari.sides import BUILTIN, SELF
 from pixelpong.atari.steps.stepping import LEAVE, RESET, SKIP, Results
 from pixelpong.machine import count_cores
 from pixelpong.schema import Count, FrameLimit, FrameSkip, Number, Share
@@ -73,7 +73,8 @@ class VectorEnv(
         actions: a choice of actions that the game brings, by name; by default all that the game
             uses.
         opponent: who plays the second side, if the game brings one: ``"builtin"``; ``"self"``:
-            actions [N, 2] play both sides; or the name of a player that it brings.
+            actions [N, 2] play both sides, and ``infos["second_rewards"]`` are the second one's;
+            or the name of a player that it brings.
         coins: what decides which frames are sticky. ``"ale"``: ale-py's generator, the default.
             ``"ale_env"``: as in ale-py's single environments. ``"pixelpong"``: the generators of
             `pixelpong.evaluate`; the default with an opponent or `max_frameskip`, for which only
@@ -294,7 +295,8 @@ class VectorEnv(
             self._turns.settle()
             if not self.render_mode:
                 return None
-            return tuple(map(making.paint, self._options.all_games, self._games.frames))
+            facts = map(self._options.cartridge, self._options.all_games)
+            return tuple(map(making.paint, facts, self._games.frames))
 
     def _observe(self) -> NDArray[Any]:
         """Return the newest observations again, [N, …]."""
@@ -389,7 +391,7 @@ class VectorEnv(
         self._games.begin(results, pending, is_sent=is_sent)
 
     def _collect(self, parts: tuple[Part, ...]) -> Step:
-        return give(parts)
+        return give(parts, has_second=self._options.opponent == SELF)
 
     def _empty(self, size: int) -> NDArray[Any]:
         return np.empty((size, *self._view.shape), self._view.observation.dtype)

@@ -129,7 +129,7 @@ class Games:
     def make_results(self, observations: NDArray[Any], final: NDArray[Any]) -> Results:
         """Make the results of a step of B ≤ N games with these arrays; see `step`."""
         size = len(observations) or len(self.rows)
-        numbers, ends = np.empty((7, size), np.int32), np.empty((3, size), np.bool_)
+        numbers, ends = np.empty((8, size), np.int32), np.empty((3, size), np.bool_)
         rams = np.empty((size if self._shows_ram else 0, RAM_SIZE), np.uint8)
         return Results(observations, final, numbers, ends, rams)
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pixelpong.atari.machine.cartridge import Cartridge, Flavour
+from pixelpong.atari.machine.cartridge import CONTROLS, Cartridge, Flavour
 from pixelpong.atari.machine.compiled import Game
-from pixelpong.atari.machine.record import DRAW_OWN
+from pixelpong.atari.machine.playing import JOYSTICKS
+from pixelpong.atari.machine.record import DRAW_OWN, SECOND_AT
 from pixelpong.atari.machine.roms import read_rom
 from pixelpong.atari.machine.starting import SHIFT, TIMERS, count_draws, filled_bytes, start
 from pixelpong.atari.steps.episode import Console
@@ -97,8 +98,9 @@ def make_console(
     )
     first[:] = second[:] = start.view(np.uint8)
     machines = first, second if takes_two else first
-    actions = aligned_zeros(max(rules.most_frames, MOST_AT_ONCE), dtype=np.uint8)
     record = _make_rules(rules)
+    room = record["second_at"][0] + max(rules.most_frames, MOST_AT_ONCE)
+    actions = aligned_zeros(room, dtype=np.uint8)
     record["draws"] = draws
     record["draws_all"] = keeps_frames and (rules.is_continuous or rules.ends_at_lost_life)
     record["takes_two"] = takes_two
@@ -129,6 +131,9 @@ def _make_rules(rules: Rules) -> NDArray[np.void]:
     record["coin_frames"] = facts.coin_frames
     record["has_sticky_menu"] = rules.has_sticky_menu
     record["first_mode"] = facts.first_flavour.mode
+    has_bytes_apart = CONTROLS[facts.controls].kind >= JOYSTICKS
+    record["second_at"], record["second_shift"] = (SECOND_AT, 0) if has_bytes_apart else (0, 4)
+    record["pays_second"] = facts.scoring is not None and facts.scoring.pays_second
     return record
 
 

@@ -16,7 +16,13 @@ from numpy.typing import NDArray
 from pixelpong.atari.machine.banks import LINE, NONE, QUARTERS, WHOLE
 from pixelpong.atari.machine.disassembly import BankedRom, Spot, read_vector
 from pixelpong.atari.machine.opcodes import ALWAYS_SET
-from pixelpong.atari.machine.playing import JOYSTICK, PADDLE, RIGHT_JOYSTICK
+from pixelpong.atari.machine.playing import (
+    JOYSTICK,
+    JOYSTICKS,
+    PADDLE,
+    RIGHT_JOYSTICK,
+    SWAPPED_JOYSTICKS,
+)
 from pixelpong.atari.machine.record import (
     DRAW_BOTH,
     DRAW_PICTURE,
@@ -56,6 +62,8 @@ class Controls:
 CONTROLS = {
     "joystick": Controls(),
     "joystick on the right": Controls(RIGHT_JOYSTICK),
+    "joysticks": Controls(JOYSTICKS),
+    "joysticks swapped": Controls(SWAPPED_JOYSTICKS),
     "paddles": Controls(PADDLE, others=0),
     "paddles swapped": Controls(PADDLE, turned=1, others=0),
     "four paddles": Controls(PADDLE, turned=1, others=PADDLE_CENTRE),
@@ -105,7 +113,7 @@ class Cartridge:
     # How a game starts, see `atari.machine.starting`.
     reset_frames: int = 12  # frames for which RESET is held
     # Pairs of an action, or a switch (`SWITCH_ACTIONS`), and a number of frames: before a game is
-    # chosen, and after the last RESET.
+    # chosen, and after the last RESET. The second player's actions are multiples of `SECOND`.
     first_actions: tuple[tuple[int, int], ...] = ()
     start_actions: tuple[tuple[int, int], ...] = ()
     # ALE's numbers of its games, and of the difficulties that change something; the first are those

@@ -61,13 +61,26 @@ def require_covered(name: str) -> None:
         raise EmulatorError(f"{name} cannot be played exactly: {reason}; choose another game.")
 
 
+def names_for_two() -> list[str]:
+    """List the cartridges with games for two players that equal multi-agent-ale-py's."""
+    return [name for name, line in facts().items() if "two" in line]
+
+
 @functools.cache
-def cartridge(name: str) -> Cartridge:
-    """Return the facts about a cartridge, given ale-py's name, such as ``"space_invaders"``."""
+def cartridge(name: str, *, is_for_two: bool = False) -> Cartridge:
+    """Return the facts about a cartridge, given ale-py's name, such as ``"space_invaders"``.
+
+    For two players, other facts replace some of them; `names_for_two` have such.
+    """
     from pixelpong.atari.machine.cartridge import Cartridge, Select
 
-    require_covered(name)
-    line = dict(facts()[name])
+    line = dict(facts().get(name, {}))
+    two = line.pop("two", {})
+    if is_for_two and two:
+        line = {**line, **two}
+        line.pop("not_covered", None)
+    else:
+        require_covered(name)
     for key in ("actions", "legal_actions", "modes", "difficulties"):
         if key in line:
             line[key] = tuple(line[key])

@@ -22,15 +22,19 @@ from pixelpong.atari.machine.record import (
     LONG_FRAME,
     PADDLE_HIGHEST,
     PADDLE_LOWEST,
+    SECOND_AT,
 )
 from pixelpong.atari.machine.typed import Bytes, Int, Machine, copy, inline
 
-# What is plugged in: a joystick in the left or in the right port, or a paddle. The constants below
-# are those of a joystick, other cartridges have others.
-JOYSTICK, RIGHT_JOYSTICK, PADDLE = range(3)
+# What is plugged in: a joystick in the left or in the right port, or a paddle; or two joysticks,
+# the first player's in the left or in the right port. The constants below are those of a joystick,
+# other cartridges have others.
+JOYSTICK, RIGHT_JOYSTICK, PADDLE, JOYSTICKS, SWAPPED_JOYSTICKS = range(5)
 CONTROLS = JOYSTICK
 TURNED = 0  # the paddle that is turned
 HIGHEST_OHM = PADDLE_HIGHEST
+
+SECOND = 32  # an action of the second player is so many times its number
 
 # What an action presses: 1 the button, 2 up, 4 right, 8 left, 16 down.
 _BUTTON, _UP, _RIGHT, _LEFT, _DOWN = 1, 2, 4, 8, 16
@@ -47,7 +51,13 @@ _PINS = tuple(
 
 
 def press(m: Machine, action: Int) -> None:
-    """Set the inputs of the next frame; an invalid action presses nothing."""
+    """Set the inputs of the next frame; an invalid action presses nothing.
+
+    With two joysticks, the action is the first player's plus `SECOND` times the second player's.
+    """
+    if CONTROLS >= JOYSTICKS:
+        press_two(m, action % SECOND, action // SECOND)
+        return
     if action >= 18:
         action = 0
     pressed = _PRESSES[action]
@@ -63,6 +73,17 @@ def press(m: Machine, action: Int) -> None:
             m.swcha = pins >> 4 | 0xF0
             m.fire[0] = 0x80
             m.fire[1] = fire
+
+
+def press_two(m: Machine, first: Int, second: Int) -> None:
+    """Set the inputs of both joysticks."""
+    left = second if CONTROLS == SWAPPED_JOYSTICKS else first
+    right = first if CONTROLS == SWAPPED_JOYSTICKS else second
+    left = left if left < 18 else 0
+    right = right if right < 18 else 0
+    m.swcha = _PINS[left] & (_PINS[right] >> 4 | 0xF0)
+    m.fire[0] = 0x80 - 0x80 * (_PRESSES[left] & _BUTTON)
+    m.fire[1] = 0x80 - 0x80 * (_PRESSES[right] & _BUTTON)
 
 
 def turn_paddle(m: Machine, pressed: Int) -> None:
@@ -93,7 +114,8 @@ def begin_score(m: Machine) -> None:
 def play_frames(m: Machine, actions: Bytes, count: Int, draws: Int) -> None:
     """Play `count` frames, and draw the last one; fewer if the game ends.
 
-    `actions` holds a byte for each frame. The results are ``m.frames``, ``m.reward``, ``m.points``,
+    `actions` holds a byte for each frame; with two joysticks, the second player's bytes are
+    `SECOND_AT` further on. The results are ``m.frames``, ``m.reward``, ``m.points``,
     ``m.lives``, ``m.is_over``, ``m.may_end`` and ``m.stop``, normally `FRAME_DONE`. Any other value
     means that something is not covered; then the state has not changed, and ``m.frames`` is 0.
     """
@@ -121,7 +143,10 @@ def play_some(
     m.stop = FRAME_DONE
     k = 0
     while k < count and m.is_over == 0 and m.stop == FRAME_DONE:
-        press(m, actions[k])
+        action = actions[k]
+        if CONTROLS >= JOYSTICKS:
+            action += SECOND * actions[k + SECOND_AT]
+        press(m, action)
         k += 1
         m.draws = draws if k == count or draws_all else DRAW_NOTHING
         play_frame(m, counts)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 # each. A frame with more than MAX_LINES lines ends at the next write to the TIA. European
 # cartridges have different values.
 TOP, ROWS, WIDTH, MAX_LINES = 34, 210, 160, 290
-MOST_ROWS = 250  # the most rows of any cartridge
+MOST_ROWS = 256  # the most rows of any cartridge
 
 STATE = np.dtype(
     [
@@ -86,6 +86,7 @@ BEGINNING = np.dtype(
 
 MOST_OLDER = 3  # the most frames that one of the two pictures may be made of
 MOST_ACTS = 200  # the most steps in which ALE walks through a menu before a game
+SECOND_AT = 256  # where the second player's actions begin, above the most frames of a call
 MOST_NOTED = 4  # the most values that the score of a game needs from the frame before
 
 KEPT = np.dtype(
@@ -113,6 +114,7 @@ MACHINE = np.dtype(
         # The outcome of the last frames, see `atari.machine.playing.play_frames`.
         ("stop", "<i4"),  # 0 while a frame runs, then one of the codes below
         ("reward", "<i4"),  # points won minus points lost
+        ("second", "<i4"),  # the second player's reward, in games with points for each
         ("is_over", "<i4"),  # 1 if the game has ended
         ("frames", "<i4"),  # number of frames played
         ("points", "<i4"),  # points so far in this game
@@ -151,7 +153,7 @@ MACHINE = np.dtype(
         ("picture", "u1", MOST_ROWS * WIDTH),  # palette indices or other shades
     ]
 )
-"""The whole record, 46 kB. A cartridge's own record may have more fields at the end."""
+"""The whole record, 47 kB. A cartridge's own record may have more fields at the end."""
 
 STATE_SIZE, BEGINNING_SIZE, KEPT_SIZE = STATE.itemsize, BEGINNING.itemsize, KEPT.itemsize
 # The offsets of the copies.

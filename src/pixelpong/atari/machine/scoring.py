@@ -11,8 +11,10 @@ The facts are expressions, in the order in which they are computed after each fr
 byte or of an expression. An expression may name those before it. ``count(board, 1, 2)`` is the
 number of the board's cells with one of these values; ``total`` and ``alike`` ask for other numbers.
 
-Four names have a meaning: ``points``; ``over``; ``reward``, by default the change of the points;
-and ``lives``, by default 0. After the end ALE shows no lives, except in games that keep them.
+Five names have a meaning: ``points``; ``over``; ``reward``, by default the change of the points;
+``lives``, by default 0; and, in games where two players do not play against each other alone,
+``second``, the second player's reward. After the end ALE shows no lives, except in games that keep
+them.
 
 What an expression needs of the frame before is noted in the record, so a snapshot contains it.
 Source: the addresses and formulas are those of ALE 0.12, and tests compare them with its answers.
@@ -60,6 +62,11 @@ class Scoring:
         }
 
     @property
+    def pays_second(self) -> bool:
+        """Whether the second player has a reward of its own, not the first one's loss."""
+        return "second" in self.rules
+
+    @property
     def noted(self) -> list[str]:
         """The names whose previous frame's values some rule needs."""
         names = re.findall(r"\bold\.(\w+)", " ".join(self.all_rules.values()))
@@ -73,6 +80,7 @@ def to_source(scoring: Scoring) -> str:
     lines = [*_HEAD, *_score(scoring)]
     lines += ["", "", "@inline", "def recall(m: Machine) -> None:"]
     lines += ["    m.points = 0", "    m.is_over = 0"]
+    lines += ["    m.second = 0"] * scoring.pays_second
     lines += ["", "", "def begin_score(m: Machine) -> None:"]
     for at, name in enumerate(noted):
         value = to_typed(name) if is_byte(name) else scoring.first.get(name, 0)
@@ -83,7 +91,7 @@ def to_source(scoring: Scoring) -> str:
             lines.append(f"    m.noted[{noted.index(name)}] = {first}")
         if name == "lives":
             lines.append(f"    m.lives = {first}")
-    lines += ["    m.points = 0", ""]
+    lines += ["    m.points = 0", *["    m.second = 0"] * scoring.pays_second, ""]
     return "\n".join(lines)
 
 
@@ -99,6 +107,7 @@ def _score(scoring: Scoring) -> list[str]:
     return [
         *lines,
         "    m.points += reward",
+        *["    m.second += second"] * scoring.pays_second,
         "    m.is_over = over",
         f"    m.lives = {'lives' if scoring.keeps_lives else '0 if over else lives'}",
         "    m.may_end = 1",

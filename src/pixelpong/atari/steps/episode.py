@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pixelpong.atari.machine.record import DRAW_NOTHING, FRAME_DONE
 from pixelpong.atari.steps.compiling import kernel_part
-from pixelpong.atari.steps.intrinsics import call_play_frames, set_turn
+from pixelpong.atari.steps.intrinsics import call_play_frames, get_second, set_turn
 from pixelpong.atari.steps.records import NOW, RULES
 
 # Each array argument costs some nanoseconds of reference counting, so the parts that run at every
@@ -28,7 +28,7 @@ class Console(NamedTuple):
     machines: tuple[NDArray[np.uint8], NDArray[np.uint8]]
     addresses: tuple[int, int]  # addresses of the machines in this process
     start: NDArray[np.uint8]  # [·], the machine at the start of a game, or just switched on
-    actions: NDArray[np.uint8]  # [≥ frames of a step]
+    actions: NDArray[np.uint8]  # [≥ frames of a step], and perhaps as many of the second side
     actions_address: int
     now: NDArray[np.void]  # [1] `NOW`
     # What the first machine draws if the cartridge draws in its own form too, else [0, 0].
@@ -103,7 +103,7 @@ def play_step(console, game, uniforms):  # type: ignore[no-untyped-def]
         )
     count = min(wanted, rules.max_frames - game.num_frames)
     hold(rules, game, now.moves, uniforms, count, console.actions)
-    game.reward = game.is_cut = game.fault = 0
+    game.reward = game.is_cut = game.fault = now.second = 0
     game.steps += 1
     # 2. Play them, in as few calls as pictures, paddles and lives allow.
     takes_two = rules.takes_two and count == wanted and wanted > 1
@@ -144,13 +144,13 @@ def hold(rules, game, moves, uniforms, count, actions):  # type: ignore[no-untyp
     """Decide for each frame whether the previous actions stick, and write `actions`."""
     width = len(uniforms) // rules.num_sides
     for k in range(count):
-        actions[k] = 0
+        actions[k] = actions[rules.second_at + k] = 0
     for side in range(rules.num_sides):
         held, sticky = game.held[side], rules.sticky[side]
         for k in range(count):
             if uniforms[side * width + 2 + k] >= sticky:
                 held = moves[side]
-            actions[k] |= held << 4 * side
+            actions[rules.second_at * side + k] |= held << rules.second_shift * side
         game.held[side] = held
 
 
@@ -164,6 +164,7 @@ def emulate(rules, game, now, machine, actions, count, draws):  # type: ignore[n
         game.fault, game.is_on = stop, 0
         return 0
     game.reward += reward
+    now.second += get_second(machine) if rules.pays_second else -reward
     game.points[np.int64(reward < 0)] += abs(reward)
     game.is_over, game.may_end = is_over, may_end
     game.episode_frames += played

@@ -83,6 +83,20 @@ def set_turn(typing_context, machine, turn):  # type: ignore[no-untyped-def]
 
 
 @_intrinsic
+def get_second(typing_context, machine):  # type: ignore[no-untyped-def]
+    """Return the second player's reward; the machine's address is an int64."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        at = MACHINE.fields["second"][1]  # type: ignore[index]
+        address = builder.inttoptr(args[0], ir.IntType(8).as_pointer())
+        address = builder.gep(address, [ir.Constant(ir.IntType(32), at)])
+        address = builder.bitcast(address, ir.IntType(32).as_pointer())
+        return builder.sext(builder.load(address, align=1), ir.IntType(64))
+
+    return types.int64(types.int64), generate
+
+
+@_intrinsic
 def call_start_game(typing_context, address, machine):  # type: ignore[no-untyped-def]
     """Call ``start_game``, or only read its results if its address is 0.
 

@@ -104,7 +104,7 @@ def start_episode(console, starts, row, game, chance, state, seed):  # type: ign
             _start(console, starts, game, chance, state)
     # 4. What was played so far counts for no step.
     chance.lives = now.lives[1]
-    game.reward = game.points[0] = game.points[1] = 0
+    game.reward = game.points[0] = game.points[1] = now.second = 0
     game.is_cut = game.num_frames >= rules.max_frames  # the first step reports it
     game.may_end |= game.num_frames + rules.most_frames >= rules.max_frames
     save(machine, state, rules.state_size)

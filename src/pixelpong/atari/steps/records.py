@@ -67,6 +67,7 @@ NOW = np.dtype(
         ("lives", np.int64, 2),  # the lives before the step, and now
         ("turns", np.int64, 2),  # how far the held and the new action turn a paddle, in ohm
         ("count", np.int64),  # the frames of the step; 0: as the rules and the uniforms say
+        ("second", np.int64),  # the second player's reward for a step
     ]
 )
 """What a console is told for a step, and tells."""
@@ -105,6 +106,10 @@ RULES = np.dtype(
         ("clips_rewards", np.int64),  # 1 if a reward is at most 1 and at least −1
         ("idle", np.int64),  # the action of a side that does nothing
         ("num_sides", np.int64),
+        # Where the second side's actions begin, and the bits by which they are shifted.
+        ("second_at", np.int64),
+        ("second_shift", np.int64),
+        ("pays_second", np.int64),  # 1 if the second player has a reward of its own
     ]
 )
 """The rules of a game for compiled code.

@@ -61,14 +61,15 @@ class Results(NamedTuple):
     # The last observations of episodes that ended, in games where the next episode has already
     # started; else [0, …].
     final_observations: NDArray[Any]
-    numbers: NDArray[np.int32]  # [7, B], each line as REWARD and so on say
+    numbers: NDArray[np.int32]  # [8, B], each line as REWARD and so on say
     ends: NDArray[np.bool_]  # [3, B], each line as IS_OVER and so on say
     rams: NDArray[np.uint8]  # [B or 0, 128], the consoles' memory if it is shown
 
 
-# The lines of `Results.numbers`. The last three are 0 in games that do not play; steps and return
-# are those of the episode that was played, also if the next one has already started.
-REWARD, LIVES, TOTAL_FRAMES, EPISODE_FRAMES, EPISODE_STEPS, EPISODE_RETURN, FAULT = range(7)
+# The lines of `Results.numbers`. The last four are 0 in games that do not play; steps and return
+# are those of the episode that was played, also if the next one has already started. The last line
+# is the second side's reward.
+REWARD, LIVES, TOTAL_FRAMES, EPISODE_FRAMES, EPISODE_STEPS, EPISODE_RETURN, FAULT, SECOND = range(8)
 # The lines of `Results.ends`: the episode is over; the frame limit ended it; a life was lost.
 IS_OVER, IS_CUT, IS_LOST = range(3)
 # Where the console's memory is in its state.
@@ -302,7 +303,7 @@ def make_step(see: Any, show: Any) -> Any:
             if move == SKIP:
                 continue
             # 1. Clear the results.
-            for line in (REWARD, EPISODE_STEPS, EPISODE_RETURN, FAULT):
+            for line in (REWARD, EPISODE_STEPS, EPISODE_RETURN, FAULT, SECOND):
                 numbers[line, slot] = 0
             for line in range(3):
                 ends[line, slot] = False
@@ -334,10 +335,10 @@ def make_step(see: Any, show: Any) -> Any:
                 # 4. Write the results of what was ordered.
                 if is_first and move != LEAVE:
                     is_told = is_lost and rules.ends_at_lost_life | rules.tells_lost_life
-                    reward = game.reward
-                    numbers[REWARD, slot] = (
-                        min(max(reward, -1), 1) if rules.clips_rewards else reward
-                    )
+                    reward, second = game.reward, now.second
+                    if rules.clips_rewards:
+                        reward, second = min(max(reward, -1), 1), min(max(second, -1), 1)
+                    numbers[REWARD, slot], numbers[SECOND, slot] = reward, second
                     ends[IS_OVER, slot] = game.is_over or is_told
                     # A start may be beyond the limit, but only a step reports it.
                     ends[IS_CUT, slot] = game.is_cut and game.steps > 0 and not is_told
