@@ -16,12 +16,14 @@ from pathlib import Path
 import ale_py
 import explore_in_one_file as explore
 import flavours_in_one_file as flavours
+import moved_picture
 import numpy as np
 import pong_in_one_file as pong
 import ppo_in_one_file as clipped
 import pytest
 import search_in_one_file as search
 import to_tensorboard
+from shown import DOCS
 
 import pixelpong
 from pixelpong.faces.cli import parse
@@ -225,3 +227,18 @@ def test_an_agent_plays_every_flavour_of_its_cartridge(breakout_run, monkeypatch
     assert [first, *(it[0] for it in others)] == [(0, 0), (44, 0), (0, 1), (44, 1)]
     assert (len(agent), len(random), flavours.describe(random).count("±")) == (2, 2, 1)
     assert len({it[2].tobytes() for it in others}) > 1
+
+
+def test_the_champion_sees_nothing_in_a_picture_that_has_moved(capsys, monkeypatch):
+    policy = pixelpong.Policy.load("package")
+    scores = {
+        name: moved_picture.play(policy, change, 100, max_frames=4_000)
+        for name, change in moved_picture.GLASSES.items()
+    }
+    assert scores.pop("as it is") > 0 > max(scores.values())
+    monkeypatch.setattr(moved_picture, "play", lambda _policy, _change, seed: seed - 100.0)
+    moved_picture.main(games=3)
+    page = (DOCS / "missing.md").read_text("utf-8")
+    for line in capsys.readouterr().out.splitlines():
+        assert line[:24] in page
+        assert line.endswith("+1.0   (+0 to +2)")
