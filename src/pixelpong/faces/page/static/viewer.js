@@ -42,10 +42,10 @@ export function findAgent({ agents, best }, agent) {
   return known.includes(wanted) ? wanted : known.at(-1);
 }
 
-/** What to call an agent in the list. */
+/** What to call an agent in the list; one of the package or of a file has a name of its own. */
 export function nameAgent(run, which) {
   const { name = which } = run.agents.find((agent) => agent.which === which) ?? {};
-  return run.id === "package" || name === run.name ? name : `${run.name}, ${name}`;
+  return run.config ? `${run.name}, ${name}` : name;
 }
 
 /** Games of a run's agents; call `update(run)` when there are more, and `leave` at the end. */
