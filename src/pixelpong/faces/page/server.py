@@ -318,8 +318,8 @@ def make_app(library: Library) -> Starlette:
         reel = await _while_connected(request, library.reel(**request.path_params, viewer=viewer))
         return Response(reel, media_type="application/json")
 
-    async def answer_notice(_: Request) -> Response:
-        return _answer(library.find_notice())
+    async def answer_notice(request: Request) -> Response:
+        return _answer(library.find_notice(request.query_params.get("viewer", "")[:100]))
 
     seats = Seats(library.load_agent)
     app = Starlette(

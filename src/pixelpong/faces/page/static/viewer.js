@@ -110,7 +110,7 @@ export class ReelView {
     Object.assign(this, { request, shown: which, timer: setTimeout(again, FOLLOW_MS) });
     const waiting = new AbortController();
     this.say(PLAYING, true);
-    showNotices(waiting.signal, (line) => this.say(line || PLAYING, true));
+    showNotices(waiting.signal, (line) => this.say(line || PLAYING, true), VIEWER);
     const address = [`api/runs/${id}/reels/${which}`, this.game].filter(Boolean).join("/");
     const reel = await ask(`${address}?viewer=${VIEWER}`, signal);
     waiting.abort();
