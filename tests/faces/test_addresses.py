@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import socket
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -31,7 +33,10 @@ def test_an_address_that_others_reach_needs_a_token_that_is_new_each_time(tmp_pa
         with serving(tmp_path, host="0.0.0.0") as served:
             mine, theirs, *_ = served.told
             token = mine.split("?token=")[1]
-            assert (socket.gethostname().lower() in theirs, token in theirs) == (True, True)
+            host = urlsplit(theirs.split()[-1]).hostname
+            if len(socket.if_nameindex()) > 1:  # then this machine is in a network
+                assert not ipaddress.ip_address(host).is_loopback, "a phone knows no names"
+            assert token in theirs
             assert httpx.get(f"{served.url}/api/runs").status_code == 401
             assert httpx.get(f"{served.url}/api/runs?token={token}").status_code == 200
             tokens.add(token)

@@ -290,6 +290,7 @@ def test_a_visit_with_keys_mouse_and_finger(site, open_page):
     page.keyboard.press("p")
     wait_for(page, f"{TITLE} === 'Paused'")
     page.keyboard.press("Space")  # an impatient thumb: Space only serves
+    page.evaluate("() => { window.confirm = () => true; }")
     page.keyboard.press("r")
     wait_for(page, f"{TITLE} === 'Ready?'")
     assert page.evaluate(SCORE) == "0 : 0"
@@ -357,7 +358,8 @@ def test_an_agent_is_chosen_a_game_ends_and_a_lost_connection_can_be_had_again(
         page.wait_for_url(f"**/{agents[1]}")
         wait_for(page, f"{TITLE} === 'Ready?'")
         assert page.evaluate("document.activeElement.className") == "play-stage"
-        assert page.get_by_role("heading").inner_text() == "Play against seed-1"
+        heading = page.get_by_role("heading").inner_text()
+        assert heading == f"Play against seed-1, update {agents[1]}"
         page.get_by_label("Speed").select_option("2")
         page.keyboard.press("Space")
         wait_for(page, f"['The agent wins', 'You win!'].includes({TITLE})")

@@ -122,6 +122,26 @@ def test_a_game_whose_client_has_gone_is_never_played(pools):
     asyncio.run(visit())
 
 
+def test_each_viewer_is_told_how_many_games_come_first(pools, tmp_path):
+    async def visit():
+        shelf = Library(tmp_path)
+        made, told = shelf._reels, lambda viewer: shelf.find_notice(viewer)["notice"]
+        (pool,) = pools
+        tasks = [await ask_for(made, seed, f"viewer {seed}") for seed in range(3)]
+        assert [told(f"viewer {seed}") for seed in range(4)] == [
+            "", "1 other game is shown first, then yours …",
+            "2 other games are shown first, then yours …", "",
+        ]  # fmt: skip
+        await finish(pool)
+        assert told("viewer 2") == "1 other game is shown first, then yours …"
+        for _ in range(2):
+            await finish(pool)
+        assert [await task for task in tasks] == [b"{}"] * 3
+        assert told("viewer 2") == ""
+
+    asyncio.run(visit())
+
+
 def test_two_who_wait_for_the_same_game_cause_one(pools):
     async def visit():
         made = Reels()

@@ -15,7 +15,7 @@ from accidents import planted
 from toys import toy_config
 
 import pixelpong
-from pixelpong.agent.choice import Agents
+from pixelpong.agent.choice import Agents, find_agents
 from pixelpong.agent.game import play_game
 from pixelpong.config.protocols import PROTOCOLS
 from pixelpong.errors import PixelpongError
@@ -144,7 +144,7 @@ def test_the_panel_has_bars_as_long_as_probabilities(toy_runs, name):
 
 
 def test_the_command_makes_the_film_that_was_asked_for(toy_runs, tmp_path, call, report):
-    words = ["record", toy_runs["fast"], "--scale", "1", "--seconds", "2"]
+    words = ["record", toy_runs["fast"], "--scale", "1", "--seconds", "2", "--from", "0"]
     told = report(*words, "--checkpoint", "0", "--episode", "5", "--out", "film.gif")
     assert (told["bytes"], told["frames"]) == ((tmp_path / "film.gif").stat().st_size, 30)
     assert told["is_cut"]
@@ -175,7 +175,7 @@ def test_the_film_of_a_game_is_the_game_of_an_evaluation(seeded, report, seed):
     found = pixelpong.evaluate(seeded, 4, seed=seed, engine="serial")
     other = next(number for number in range(4) if found.returns[number] != found.returns[0])
     for episode in (0, other):  # a film takes seconds
-        words = ("--seed", seed, "--episode", episode, "--scale", 1, "--speed", 60)
+        words = ("--seed", seed, "--episode", episode, "--scale", 1, "--speed", 60, "--whole")
         told = report("record", seeded, *words, "--out", "film.gif")
         lost, won = told["points"]
         assert (won - lost, told["is_cut"]) == (found.returns[episode], False)
@@ -188,7 +188,7 @@ def test_the_film_of_a_game_is_the_game_of_an_evaluation(seeded, report, seed):
 def test_record_watch_replay_and_the_page_begin_with_the_first_game_of_seed_0(
     seeded, report, monkeypatch
 ):
-    film = report("record", seeded, "--scale", 1, "--speed", 60, "--out", "film.gif")
+    film = report("record", seeded, "--scale", 1, "--speed", 60, "--whole", "--out", "film.gif")
     asked = []
     monkeypatch.setattr(looking, "_serve", lambda *words: asked.append(words[-1].game))
     looking.watch(seeded)
@@ -209,6 +209,23 @@ def test_record_watch_replay_and_the_page_begin_with_the_first_game_of_seed_0(
             "seeded, update 1: greedy episode 2, seed 5, ALE/Pong-v5 with at most 3,000 frames"
         )
     )
+
+
+def test_a_film_is_the_best_twenty_seconds_or_begins_at_a_step_or_is_whole(report):
+    words = ["record", "champion", "--scale", 1]
+    scores = [it.score for it in play_game(find_agents("champion")[0].load("champion"), 0)]
+    best = report(*words, "--out", "best.gif")
+    start, end = best["from_step"], best["steps"]
+    assert (best["seconds"], end - start, best["is_cut"]) == (20.0, 20 * RATE - 1, True)
+    gain = scores[start + 300] - scores[start]
+    assert gain == max(scores[at + 300] - scores[at] for at in range(len(scores) - 300)) > 1
+    later = report(*words, "--out", "later.gif", "--from", 100, "--seconds", 1)
+    assert (later["from_step"], later["steps"]) == (100, 100 + RATE - 1)
+    late = report(*words, "--out", "late.gif", "--from", 10**9, "--seconds", 1)
+    assert (late["from_step"], late["steps"], late["is_cut"]) == (*2 * [len(scores) - 1], False)
+    shared = report("record", "champion", "--overlay", "--out", "best.mp4")
+    assert (shared["from_step"], shared["steps"]) == (start, end)
+    assert shared["bytes"] < 3_000_000, "too large to share"
 
 
 def test_a_long_title_stays_in_the_picture(films):

@@ -59,7 +59,19 @@ def test_actions_have_the_names_of_the_game_and_cells_its_colours():
 def test_a_film_is_of_the_evaluations_game_and_says_its_score(breakout_run, report, call):
     pytest.importorskip("av", reason="films need the extra [video]")
     found = pixelpong.evaluate(breakout_run, 3, seed=5, engine="serial", sampled=True)
-    words = ["record", breakout_run, "--seed", 5, "--episode", 2, "--scale", 1, "--speed", 60]
+    words = [
+        "record",
+        breakout_run,
+        "--seed",
+        5,
+        "--episode",
+        2,
+        "--scale",
+        1,
+        "--speed",
+        60,
+        "--whole",
+    ]
     told = report(*words, "--out", "film.gif")
     assert (told["score"], told["is_cut"]) == (found.returns[2], False)
     assert told["title"].endswith(f": sampled episode 2, seed 5, {RULES}")

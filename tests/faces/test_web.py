@@ -347,6 +347,17 @@ def check(answer, status):
         assert "\n" not in answer.json()["problem"]
 
 
+def check_refusal(answer, path):
+    """A program gets a problem as JSON; a person, who opens the page, a field for the token."""
+    if path == "/":
+        assert answer.status_code == 401
+        assert answer.headers["content-type"].startswith("text/html")
+        assert '<input name="token"' in answer.text
+        assert answer.headers["cache-control"] == "no-cache"
+    else:
+        check(answer, 401)
+
+
 @promise("the page")
 def test_nobody_is_served_without_the_token(ask, monkeypatch):
     token, compared, same = "correct-horse-battery", [], hmac.compare_digest
@@ -354,9 +365,12 @@ def test_nobody_is_served_without_the_token(ask, monkeypatch):
     ask, name = functools.partial(ask, token=token), f"pixelpong-{PORT}"
     wrong = ["", "wrong", token[:-1], token + "x", token.upper(), "%00", "caf%C3%A9", "%ff"]
     for path, words in itertools.product(("/", "/static/app.js", "/api/runs", "/nothing"), wrong):
-        check(ask(path), 401)
-        check(ask(f"{path}?token={words}"), 401)
-        check(ask(path, ("cookie", f"{name}={words}")), 401)
+        for answer in (
+            ask(path),
+            ask(f"{path}?token={words}"),
+            ask(path, ("cookie", f"{name}={words}")),
+        ):
+            check_refusal(answer, path)
     assert compared, "the token was compared in another way"
     answer = ask(f"/api/runs?token={token}")
     value, *flags = answer.headers["set-cookie"].split("; ")
@@ -367,4 +381,4 @@ def test_nobody_is_served_without_the_token(ask, monkeypatch):
         game = ask("/game", ORIGIN, ("cookie", cookie), kind="websocket")
         assert game.status_code == (101 if status == 200 else 401)
     assert ask(f"/?token={token}", host="any.example").status_code == 200
-    check(ask("/", host="evil.example"), 401)
+    check_refusal(ask("/", host="evil.example"), "/")

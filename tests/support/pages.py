@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import io
 from urllib.parse import urlsplit
 
@@ -48,9 +49,18 @@ def make_page(browser):
     page.errors, page.urls = [], []
     page.on("console", lambda m: m.type == "error" and page.errors.append(m.text))
     page.on("pageerror", lambda error: page.errors.append(str(error)))
-    page.on("dialog", lambda dialog: (page.errors.append(dialog.message), dialog.dismiss()))
+    page.on("dialog", functools.partial(answer_dialog, page))
     page.on("request", lambda request: page.urls.append(request.url))
     return page
+
+
+def answer_dialog(page, dialog) -> None:
+    """Write down what is asked and say no; but a page may be left while a game is under way."""
+    if dialog.type == "beforeunload":
+        dialog.accept()
+    else:
+        page.errors.append(dialog.message)
+        dialog.dismiss()
 
 
 def wait_for(page, expression: str) -> None:

@@ -39,7 +39,7 @@ class Help:
     """The help of a parameter, which marks it as an option of the command."""
 
     text: str
-    short: str = ""  # its short form, a hyphen and a letter
+    short: str = ""  # its short form: a hyphen and a letter, or another name
     is_advanced: bool = False  # whether only ``--help-all`` lists it
 
 

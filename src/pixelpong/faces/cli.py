@@ -353,6 +353,7 @@ def _add_flags(parser: argparse.ArgumentParser, name: str, *, shows_all: bool) -
         if name == "resume" and option.name in COMMANDS[name] and not option.is_free:
             text += " Needs --allow-changes."
         settings: dict[str, Any] = {"help": text if is_basic or shows_all else argparse.SUPPRESS}
+        settings["dest"] = option.name  # whatever its short form is
         if option.base_type is not bool:
             settings["metavar"] = "NAME" if option.choices else option.base_type.__name__.upper()
             settings["type"] = option.read

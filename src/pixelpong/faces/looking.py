@@ -202,11 +202,14 @@ def record(  # noqa: PLR0913 - a command with its options
         Help("Pixels of the film per pixel of the game; with the overlay at least 2."),
     ] = 3,
     speed: Annotated[Speed, Help("Playback speed; 1 is the game's own.")] = 1.0,
-    seconds: Annotated[
-        Length | None, Help("Length of the film; by default the whole game.")
+    seconds: Annotated[Length, Help("Length of the film.")] = 20.0,
+    from_step: Annotated[
+        Count | None,
+        Help("First step of the film; by default the film is the best part.", short="--from"),
     ] = None,
+    whole: Annotated[bool, Help("Film the whole game.")] = False,
 ) -> Result:
-    """Record a film of an agent's game (needs the extra [video])."""
+    """Record a film of an agent's game, by default its best twenty seconds (needs [video])."""
     from pixelpong.agent.choice import find_agents
     from pixelpong.agent.game import play_game
     from pixelpong.faces.look.film import make_film, name_game
@@ -226,7 +229,8 @@ def record(  # noqa: PLR0913 - a command with its options
         has_overlay=overlay,
         scale=scale,
         speed=speed,
-        seconds=seconds,
+        seconds=None if whole else seconds,
+        start=0 if whole else from_step,
     )
     if player.protocol.game == PONG:
         lost, won = facts["points"]
@@ -234,6 +238,8 @@ def record(  # noqa: PLR0913 - a command with its options
     else:
         score = f"score {facts['score']:,}"
     score += f" after {facts['steps']:,} steps"
+    if facts["from_step"]:
+        score += f", from step {facts['from_step']:,}"
     if facts["is_cut"]:
         score += ", where the film ends before the game"
     return Result(facts, f"{facts['file']}: {facts['seconds']:.1f} s, {facts['title']}, {score}")

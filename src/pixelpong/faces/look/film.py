@@ -16,7 +16,7 @@ import functools
 import io
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,7 +56,7 @@ def name_game(
     return f"{name}, update {update}: {mode} episode {episode}, seed {seed}, {agent.protocol}"
 
 
-def make_film(
+def make_film(  # noqa: PLR0913 - the options of the command `record`
     agent: Agent,
     play: Callable[..., Iterator[Moment]],  # `play_game` of the agent, with a seed and an index
     title: str,
@@ -66,6 +66,7 @@ def make_film(
     scale: int,  # pixels of the film per pixel of the game; with the overlay at least 2
     speed: float,  # 1 is the game's own speed
     seconds: float | None,  # length of the film; None for the whole game
+    start: int | None = 0,  # the first step; None for the best part of that length
 ) -> dict[str, Any]:
     """Play a game and write it as a film; return the report as JSON."""
     if path.suffix.lower() not in _CODECS:
@@ -77,9 +78,13 @@ def make_film(
     draw = functools.partial(draw_game, scale=scale)
     if has_overlay:
         draw = functools.partial(draw_overlay, agent=agent, title=title, scale=max(scale, 2))
-    moments = play(explains_every=every if has_overlay else 0)
-    frames = _choose(moments, every, last_frames=max(1, round(rate)))
     limit = None if seconds is None else max(1, int(rate * Fraction(seconds)))
+    if start is None:
+        start = 0 if limit is None else find_best_part([it.score for it in play()], limit * every)
+    start -= start % every
+    whole = play(explains_every=every if has_overlay else 0)
+    moments = (moment for moment in whole if moment.step >= start or moment.action is None)
+    frames = _choose(moments, every, last_frames=max(1, round(rate)))
     colours = list_colours(cartridge(agent.protocol.game).palette)
     film = _write(path, itertools.islice(frames, limit), draw, rate, colours)
     return {
@@ -89,6 +94,7 @@ def make_film(
         "steps": film.last.step,
         "score": film.last.score,
         "points": list(film.last.points),
+        "from_step": min(start, film.last.step),
         "is_cut": film.last.action is not None,  # whether the film ends before the game
         "frames": film.num_frames,
         "frames_per_second": float(rate),
@@ -96,6 +102,22 @@ def make_film(
         "width": film.width,
         "height": film.height,
     }
+
+
+def find_best_part(scores: Sequence[int], num_steps: int) -> int:
+    """Return the first step of the part of a game with the highest return.
+
+    If parts one step apart are equally good, the middle one has what led to its points and what
+    followed. `scores` are the returns so far at each step.
+
+    >>> find_best_part([0, 0, 0, 1, 2, 2, 2, 1], num_steps=4)
+    1
+    """
+    length = min(num_steps, len(scores) - 1)
+    gains = np.subtract(scores[length:], scores[: len(scores) - length])
+    first = int(gains.argmax())
+    equal = int(np.append(gains[first:] != gains[first], True).argmax())
+    return first + (equal - 1) // 2
 
 
 def _choose(moments: Iterable[Moment], every: int, last_frames: int) -> Iterator[Moment]:

@@ -112,9 +112,13 @@ class Library:
             key = await in_thread(lambda: self.find_reel(run_id, which, seed, episode))
         return await self._reels.get(key, viewer)
 
-    def find_notice(self) -> dict[str, str]:
-        """Return the line about slow work that games of this server wait for, or an empty one."""
-        return {"notice": notices.current() or self._reels.read_notice()}
+    def find_notice(self, viewer: str = "") -> dict[str, str]:
+        """Return what games of this server wait for: slow work, this viewer's turn, or nothing."""
+        ahead = self._reels.count_ahead(viewer)
+        games = "1 other game is" if ahead == 1 else f"{ahead} other games are"
+        turn = f"{games} shown first, then yours …" if ahead else ""
+        slow = notices.current() or self._reels.read_notice()
+        return {"notice": " ".join(filter(None, (slow, turn)))}
 
     def find_reel(self, run_id: str, which: str, seed: int = 0, episode: int = 0) -> ReelKey:
         """Make the key of a saved agent's game."""

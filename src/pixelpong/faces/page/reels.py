@@ -109,6 +109,13 @@ class Reels:
                 self._pool = Processes(1, hears=True)
             raise RunError("The process that plays games crashed. Try again.") from None
 
+    def count_ahead(self, viewer: str) -> int:
+        """Count the games of others that are played before this viewer's; 0 if none is waited for.
+
+        The game that is being played now is one of them.
+        """
+        return list(self._waiting).index(viewer) + 1 if viewer in self._waiting else 0
+
     def read_notice(self) -> str:
         """Return the line about slow work in the process that makes reels, or ``""``."""
         return self._pool.read_notice()

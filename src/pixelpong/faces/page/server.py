@@ -12,6 +12,7 @@ can reach the server, every request needs a token instead of a known host.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import hmac
 import ipaddress
@@ -56,11 +57,12 @@ T = TypeVar("T")
 STATIC = Path(__file__).parent / "static"
 POLL_SECONDS = 0.1  # time between checks for a stop
 END_SECONDS = 5.0  # time limit for the shutdown; later work is left behind
+INTERFACE_ADDRESS = 0x8915  # Linux's SIOCGIFADDR
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")  # this machine's names in its own browsers
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
     ),
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
@@ -183,9 +185,27 @@ def listen(host: str, port: int, app: ASGIApp) -> tuple[socket.socket, Guard]:
     bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # otherwise answers take 40 ms
     names: tuple[str, ...] = (host.lower(),)
     if address.is_unspecified:
-        names = ("127.0.0.1", socket.gethostname().lower())
+        names = ("127.0.0.1", _find_own_address())
     token = None if address.is_loopback else os.urandom(16).hex()
     return bound, Guard(app, names, bound.getsockname()[1], token)
+
+
+def _find_own_address() -> str:
+    """Find this machine's address on its network, because phones do not find it by its name.
+
+    Linux is asked for the addresses of its interfaces; elsewhere this is the name. Nothing is sent.
+    """
+    if sys.platform.startswith("linux"):
+        import fcntl
+
+        for _, name in socket.if_nameindex():
+            request = name.encode()[:15].ljust(40, b"\0")
+            with contextlib.suppress(OSError), socket.socket(type=socket.SOCK_DGRAM) as probe:
+                answer = fcntl.ioctl(probe, INTERFACE_ADDRESS, request)
+                address = ipaddress.ip_address(answer[20:24])
+                if not address.is_loopback:
+                    return str(address)
+    return socket.gethostname().lower()
 
 
 @dataclass(frozen=True)
@@ -240,13 +260,20 @@ class Guard:
         if (needs_origin and origins not in own) or _is_foreign(request):
             return _answer_problem(403, "This server answers only its own pages.")
         if self.token is not None and not has_token:
-            return _answer_problem(401, "Open the address with the token that was printed.")
+            return _ask_for_token(request)
         return None
 
     def _is_local(self, host: str) -> bool:
         """Whether a host names this machine, at any port; the host of a foreign page never does."""
         names = "|".join(map(re.escape, (*LOCAL_NAMES, *self.hosts)))
         return re.fullmatch(f"({names})(:[1-9][0-9]{{0,4}})?", host) is not None
+
+
+def _ask_for_token(request: HTTPConnection) -> ASGIApp:
+    """Answer who comes without the token: a person gets a page, with a field to type it."""
+    if request.scope["type"] == "http" and request.scope["path"] == "/":
+        return FileResponse(STATIC / "token.html", 401)
+    return _answer_problem(401, "Open the address with the token that was printed.")
 
 
 def _is_foreign(request: HTTPConnection) -> bool:
@@ -291,8 +318,8 @@ def make_app(library: Library) -> Starlette:
         reel = await _while_connected(request, library.reel(**request.path_params, viewer=viewer))
         return Response(reel, media_type="application/json")
 
-    async def answer_notice(_: Request) -> Response:
-        return _answer(library.find_notice())
+    async def answer_notice(request: Request) -> Response:
+        return _answer(library.find_notice(request.query_params.get("viewer", "")[:100]))
 
     seats = Seats(library.load_agent)
     app = Starlette(

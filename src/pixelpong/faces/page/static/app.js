@@ -6,7 +6,7 @@ import {
   isPong, rewrite, warnAbove,
 } from "./parts.js";
 import { mountComparison } from "./compare.js";
-import { mountGame } from "./play.js";
+import { agreesToLeave, mountGame } from "./play.js";
 import { mountRun } from "./run.js";
 
 const ticked = new Set(); // ids of the runs to compare, kept when you return to the list
@@ -31,9 +31,10 @@ function readAddress() {
   }
 }
 
-function route() {
+function route({ oldURL } = {}) {
   const [name, ...rest] = readAddress(), isFirst = leave === null;
   if (name === "main") return; // the skip link
+  if (!agreesToLeave()) return void history.pushState(null, "", oldURL);
   leave?.abort();
   leave = new AbortController();
   warnAbove();
@@ -70,7 +71,9 @@ function mountList(element, signal) {
     for (const id of ticked) if (!rows.has(id)) ticked.delete(id);
     list.hidden = !runs.length;
     const games = runs.every(isPong) ? [] : ["game"]; // a column only if there are several games
-    const head = ["run", "compare", ...games, ...RUN_COLUMNS, "preset", "seed", "last change"];
+    const result = RUN_COLUMNS.slice(0, 2), more = RUN_COLUMNS.slice(2); // a phone has no more
+    const last = ["preset", "seed", "last change"];
+    const head = ["run", ...games, ...result, "compare", ...more, ...last];
     rewrite(list, runs, () => [buildTable(head, listRows(rows, games.length > 0, count))]);
     empty.hidden = runs.length > 0;
     count();
@@ -111,10 +114,11 @@ function listRows(rows, hasGames, onTick) {
     const games = new Set(members.map(({ game }) => game ?? ""));
     const live = members.find((member) => member.is_live), cells = describeRun(run);
     const written = new Date(1000 * run.modified).toLocaleString("en", style);
+    const sum = [[live && buildState(live.state), ` ${count} won`], "", "", ""];
+    const [state, value, ...more] = sweep ? sum : cells;
     return [
-      build("a", { href: sweep ? `#sweep/${sweep}` : `#run/${run.id}` }, name), box,
-      ...(hasGames ? [[...games].join(", ")] : []),
-      ...(sweep ? [[live && buildState(live.state), ` ${count} won`], "", "", ""] : cells),
+      build("a", { href: sweep ? `#sweep/${sweep}` : `#run/${run.id}` }, name),
+      ...(hasGames ? [[...games].join(", ")] : []), state, value, box, ...more,
       run.preset ?? "", sweep ? "" : `${run.seed ?? ""}`,
       run.state === "damaged" ? run.problem : written,
     ];

@@ -63,14 +63,14 @@ export async function ask(path, signal) {
 }
 
 /**
- * Until an answer comes, show what the server has to compile for it, as its terminal says; `show`
- * gets the line, or "" if nothing is being compiled.
+ * Until an answer comes, show what it waits for: what the server has to compile, as its terminal
+ * says, or games of other viewers; `show` gets the line, or "".
  */
-export async function showNotices(signal, show) {
+export async function showNotices(signal, show, viewer = "") {
   for (;;) {
     await new Promise((resolve) => { setTimeout(resolve, LIVE_MS); });
     if (signal.aborted) return;
-    const { notice = "" } = await ask("api/notice", signal);
+    const { notice = "" } = await ask(`api/notice?viewer=${viewer}`, signal);
     if (!signal.aborted) show(notice);
   }
 }

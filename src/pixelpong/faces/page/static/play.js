@@ -3,9 +3,22 @@
 // The server emulates the game; this only draws it. faces/page/game.py describes the messages.
 import { ask, build, buildProblem, showNotices } from "./parts.js";
 import { applyDifference, drawScreen } from "./pictures.js";
-import { buildChooser, findAgent, findStronger } from "./viewer.js";
+import { findKey, toggleFullScreen } from "./keys.js";
+import { buildChooser, findAgent, findStronger, nameAgent } from "./viewer.js";
 
-const KEYS = { KeyW: "up", KeyS: "down", ArrowUp: "up", ArrowDown: "down" };
+const KEYS = [ // in lower case what a key prints, and where it is
+  ["w", "KeyW"], ["s", "KeyS"], ["arrowup", "ArrowUp"], ["arrowdown", "ArrowDown"], [" ", "Space"],
+  ["p", "KeyP"], ["r", "KeyR"], ["f", "KeyF"],
+];
+const MOVES = { KeyW: "up", KeyS: "down", ArrowUp: "up", ArrowDown: "down" };
+let current = null; // the view of the game in progress
+
+/** Whether a person agrees to leave the game in progress, if there is one; it is paused first. */
+export function agreesToLeave() {
+  if (!current?.isUnderWay()) return true;
+  current.pause(true);
+  return confirm("Throw this game away?");
+}
 
 /** The view of a game against an agent of a run, or of the package. */
 export async function mountGame(element, signal, id = "package", agent = "best") {
@@ -21,6 +34,7 @@ export async function mountGame(element, signal, id = "package", agent = "best")
 class GameView {
   constructor(element, signal, run, agent) {
     Object.assign(this, { run, agent, state: null });
+    current = this;
     const root = build("section", { class: "play" });
     root.append(document.getElementById("play").content.cloneNode(true));
     this.find = (selector) => root.querySelector(selector);
@@ -36,20 +50,40 @@ class GameView {
     const speed = this.find(".speed"), setSpeed = () => this.send("speed", speed.value);
     on(speed, "change", () => act(setSpeed));
     on(this.find(".pause"), "click", () => act(() => this.pause()));
-    on(this.find(".restart"), "click", () => act(() => this.connect()));
+    on(this.find(".restart"), "click", () => act(() => this.restart()));
     on(this.find(".primary"), "click", () => act(() => this.connect()));
+    this.find(".full-screen").hidden = !document.fullscreenEnabled;
+    on(this.find(".full-screen"), "click", () => act(() => toggleFullScreen(root)));
     on(this.find(".next"), "click", () => act(() => {
       this.choose(findStronger(this.run, this.agent).which);
     }));
     on(document, "keydown", (event) => this.press(event));
-    on(document, "keyup", ({ code }) => this.steer(this.held.filter((key) => key !== code)));
+    on(document, "keyup", ({ code }) => this.steer(this.held.filter((key) => key.code !== code)));
+    on(window, "beforeunload", (event) => {
+      if (!this.isUnderWay()) return;
+      event.preventDefault();
+      event.returnValue = "Throw this game away?"; // for older browsers; all ask in their own words
+    });
     on(window, "blur", () => this.steer([]));
     on(document, "visibilitychange", () => document.hidden && this.pause(true));
     on(this.stage, "pointerdown", (event) => this.tap(event));
     on(this.stage, "pointermove", (event) => this.aim(event));
     on(this.stage, "contextmenu", (event) => event.preventDefault()); // a finger that stays long
-    signal.addEventListener("abort", () => this.socket.close());
+    signal.addEventListener("abort", () => {
+      current = null;
+      this.socket.close();
+    });
     this.connect();
+  }
+
+  /** Whether somebody would be sorry about this game: a point has been played, and it goes on. */
+  isUnderWay() {
+    const { phase, points = [0, 0] } = this.state ?? {};
+    return Math.max(...points) > 0 && phase !== "over";
+  }
+
+  restart() {
+    if (agreesToLeave()) this.connect();
   }
 
   /** Begin a game, instead of the one before. */
@@ -64,7 +98,7 @@ class GameView {
     const waiting = new AbortController(); // until the game comes
     Object.assign(this, { socket, waiting, direction: "stay", held: [], state: null });
     note.textContent = "";
-    const name = this.run.id === "package" ? this.agent : this.run.name;
+    const name = nameAgent(this.run, this.agent);
     this.find("h1").textContent = `Play against ${name}`;
     document.title = `Play against ${name} · pixelpong`;
     this.find(".watch").href = `#watch/${this.run.id}/${this.agent}`;
@@ -109,7 +143,7 @@ class GameView {
       ready: ["", "Ready?", "Press Space, click or tap to start. Your paddle is on the left."],
       serve: ["low", "Your serve", "Press Space, click or tap; otherwise it serves itself."],
       paused: ["", "Paused", "Press P or tap to continue."],
-      over: ["", result, `You ${left}, agent ${right}`, "New game", this.nameNext(left > right)],
+      over: ["", result, `You ${left}, agent ${right}`, "New game (Space)", this.nameNext(left > right)],
       playing: ["unseen", `You ${left}, agent ${right}`],
     };
     this.say(...messages[phase]);
@@ -129,19 +163,30 @@ class GameView {
   press(event) {
     const isElsewhere = event.target.closest?.("select, input");
     if (event.ctrlKey || event.metaKey || event.altKey || isElsewhere) return;
-    if (event.code in KEYS) {
+    const key = findKey(event, KEYS), { code } = event;
+    if (key in MOVES) {
       event.preventDefault();
-      if (!this.held.includes(event.code)) this.steer([...this.held, event.code]);
-    } else if (event.code === "Space" && !event.target.closest?.("button, a")) {
+      const isHeld = this.held.some((other) => other.code === code);
+      if (!isHeld) this.steer([...this.held, { code, direction: MOVES[key] }]);
+    } else if (key === "Space" && !event.target.closest?.("button, a")) {
       event.preventDefault();
-      if (!event.repeat) this.send("serve");
-    } else if (event.code === "KeyP" && !event.repeat) this.pause();
-    else if (event.code === "KeyR" && !event.repeat) this.connect();
+      if (!event.repeat) this.serve();
+    } else if (event.repeat) return;
+    else if (key === "KeyP") this.pause();
+    else if (key === "KeyR") this.restart();
+    else if (key === "KeyF") toggleFullScreen(this.stage.closest(".play"));
+  }
+
+  /** Start the game or serve; after the last point, or without a connection, begin a new game. */
+  serve() {
+    const isOver = this.state === null || this.state.phase === "over";
+    if (isOver && !this.find(".play-message .primary").hidden) this.connect();
+    else this.send("serve");
   }
 
   // If several keys are held, the last one pressed counts.
   steer(held) {
-    const direction = KEYS[held.at(-1)] ?? "stay";
+    const { direction = "stay" } = held.at(-1) ?? {};
     if (direction !== this.direction) this.send("move", direction);
     Object.assign(this, { held, direction });
   }
@@ -157,6 +202,8 @@ class GameView {
   }
 
   choose(agent) {
+    this.chooser.querySelector("select").value = this.agent;
+    if (!agreesToLeave()) return;
     this.agent = agent;
     this.chooser.querySelector("select").value = agent;
     history.replaceState(null, "", `#play/${this.run.id}/${agent}`);

@@ -4,7 +4,7 @@ import {
   isPong, listReturns, nameOption, rewrite,
 } from "./parts.js";
 import { mountCurves } from "./charts.js";
-import { ReelView } from "./viewer.js";
+import { ReelView, findAgent, nameAgent } from "./viewer.js";
 
 /**
  * The view of a run; if an `agent` is given, of that agent's game alone. The `game` is named by
@@ -18,17 +18,21 @@ export function mountRun(element, signal, id, agent = null, game = "") {
   const facts = build("div"), stage = build("div", { class: "games" });
   const curves = build("section"), rest = build("section");
   const note = build("p", { class: "quiet" }, "No update has finished yet.");
-  const [before, after] = [[result, build("p", {}, play), facts, health], [curves, note, rest]];
-  element.append(build("div", { class: "row" }, title, state), problem, ...before, stage, ...after);
+  const parts = [result, note, curves, build("p", {}, play), facts, health, rest];
+  const both = build("div", { class: "both" });
+  element.classList.toggle("watching", agent !== null);
+  element.append(build("div", { class: "row heading" }, title, state), problem, both);
   document.title = `${id} · pixelpong`;
   const games = new ReelView(stage, agent ?? "best", game), drawCurves = mountCurves(curves);
   signal.addEventListener("abort", () => games.leave());
   follow(`api/runs/${id}`, signal, (run) => {
     problem.replaceChildren(...buildProblem(run.trouble, run.isGone));
-    for (const part of [...before, ...after]) part.hidden = agent !== null || !run.id;
+    for (const part of parts) part.hidden = agent !== null || !run.id;
+    arrange(both, run.is_live && agent === null, stage, ...parts);
     stage.hidden = !run.id;
     if (!run.id) return;
-    title.textContent = agent ? `Watch ${run.name}` : run.name;
+    const watched = agent && findAgent(run, agent);
+    title.textContent = watched ? `Watch ${nameAgent(run, watched)}` : run.name;
     document.title = `${title.textContent} · pixelpong`;
     if (!run.isGone) games.update(run);
     if (agent) return;
@@ -44,6 +48,16 @@ export function mountRun(element, signal, id, agent = null, game = "") {
     drawCurves([{ name, target, game, scores, members }]);
     rewrite(rest, run.config, () => [buildConfiguration(run)]);
   });
+}
+
+/** While a run learns, its curves come first, with the game next to them; later its result. */
+function arrange(both, isLive, stage, result, note, curves, play, facts, health, rest) {
+  const isArranged = both.childElementCount > 0;
+  if (isArranged && both.classList.contains("live") === isLive) return;
+  both.classList.toggle("live", isLive);
+  const side = build("div", { class: "view" }, stage, play, facts, health);
+  both.replaceChildren(...(isLive
+    ? [result, note, curves, side, rest] : [result, play, facts, health, stage, curves, note, rest]));
 }
 
 /** The columns of the metrics, with the mean returns at the updates that were evaluated. */

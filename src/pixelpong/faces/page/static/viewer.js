@@ -3,12 +3,14 @@ import {
   ask, build, findEnds, formatCount, formatNumber, formatReturn, formatSigned, isPong, rewrite,
   showNotices,
 } from "./parts.js";
+import { findKey, toggleFullScreen } from "./keys.js";
 import { drawLine } from "./charts.js";
 import { drawRows, drawScreen, drawSight, unpackPictures } from "./pictures.js";
 
 const FOLLOW_MS = 15_000, RETRY_MS = 3000; // until a newer agent is shown, or one that failed
 const VIEWER = Math.random().toString(36).slice(2); // its newest request replaces its older ones
 const PLAYING = "The agent is playing a game, which takes a few seconds…";
+const KEYS = [[" ", "Space"], ["arrowleft", "ArrowLeft"], ["arrowright", "ArrowRight"], ["f", "KeyF"]];
 const SYMBOLS = { up: "▲", down: "▼", stay: "●" };
 const settings = { speed: 1, sight: "field" }; // kept from one game to the next
 
@@ -40,29 +42,64 @@ export function findAgent({ agents, best }, agent) {
   return known.includes(wanted) ? wanted : known.at(-1);
 }
 
+/** What to call an agent in the list; one of the package or of a file has a name of its own. */
+export function nameAgent(run, which) {
+  const { name = which } = run.agents.find((agent) => agent.which === which) ?? {};
+  return run.config ? `${run.name}, ${name}` : name;
+}
+
 /** Games of a run's agents; call `update(run)` when there are more, and `leave` at the end. */
 export class ReelView {
   constructor(element, agent, game = "") {
-    Object.assign(this, { agent, game, shown: null, timer: null });
-    this.chooser = build("div");
+    Object.assign(this, { element, agent, game, shown: null, timer: null });
+    this.gone = new AbortController();
+    this.chooser = build("div", { class: "row agents" });
     this.outcome = build("p", { class: "outcome", role: "status" });
     this.stage = build("div", { class: "viewer-stage" });
     element.append(this.chooser, this.outcome, this.stage);
+    document.addEventListener("keydown", (event) => this.press(event), { signal: this.gone.signal });
+  }
+
+  /** Space, arrows and F; a control that has the focus keeps its own keys. */
+  press(event) {
+    const { target, ctrlKey, metaKey, altKey } = event, { player } = this;
+    const key = findKey(event, KEYS);
+    const own = key === "Space"
+      ? "select, button, a, summary, [type=checkbox]" : "select, [type=range], .scroller";
+    if (!player || !key || ctrlKey || metaKey || altKey || target.closest?.(own)) return;
+    event.preventDefault();
+    if (key === "KeyF" && !event.repeat) toggleFullScreen(this.element);
+    else if (key === "Space" && !event.repeat) player.toggle();
+    else if (key === "ArrowLeft") player.nudge(-1);
+    else if (key === "ArrowRight") player.nudge(1);
   }
 
   leave() {
+    this.gone.abort();
     this.request?.abort();
     clearTimeout(this.timer);
     this.player?.setPlaying(false);
   }
 
   update(run) {
-    const chosen = findAgent(run, this.agent);
-    const choose = (which) => { this.agent = which; this.show(which); };
+    const chosen = findAgent(run, this.agent), { shown, timer, player } = this;
     this.run = run;
-    rewrite(this.chooser, [run.agents, run.best], () => [buildChooser(run, chosen, choose)]);
     if (!chosen) this.say("No agent has been saved yet; the first one will appear here.");
-    else if (chosen !== this.shown && !this.timer) this.show(chosen);
+    else if (chosen !== shown && !timer && !(shown && player?.isTouched)) this.show(chosen);
+    this.offer(chosen);
+  }
+
+  /** The menu, which names what is shown, and a button for the agent that is newer than that. */
+  offer(chosen) {
+    const { run, shown } = this, current = run.agents.find(({ which }) => which === shown);
+    const choose = (which) => { this.agent = which; this.show(which); this.offer(which); };
+    const newer = current && chosen !== shown && nameAgent(run, chosen);
+    rewrite(this.chooser, [run.agents, run.best, current, newer], () => [
+      buildChooser(run, current ? shown : chosen, choose),
+      newer && build("button", {
+        type: "button", class: "newer", onclick: () => { this.show(chosen); this.offer(chosen); },
+      }, `Newer: ${newer}`),
+    ].filter(Boolean));
   }
 
   async show(which) {
@@ -73,7 +110,7 @@ export class ReelView {
     Object.assign(this, { request, shown: which, timer: setTimeout(again, FOLLOW_MS) });
     const waiting = new AbortController();
     this.say(PLAYING, true);
-    showNotices(waiting.signal, (line) => this.say(line || PLAYING, true));
+    showNotices(waiting.signal, (line) => this.say(line || PLAYING, true), VIEWER);
     const address = [`api/runs/${id}/reels/${which}`, this.game].filter(Boolean).join("/");
     const reel = await ask(`${address}?viewer=${VIEWER}`, signal);
     waiting.abort();
@@ -180,17 +217,22 @@ class Player {
     const points = this.points.map(({ step }) => step);
     const arrivals = reel.expectations.map(({ step }) => step);
     const on = (element, name, task) => element.addEventListener(name, task);
-    const nudge = (steps) => { this.setPlaying(false); this.go(this.step + steps); };
     this.range = find("[type=range]");
     this.range.max = this.last;
-    on(this.range, "input", () => this.go(Number(this.range.value)));
+    on(this.range, "input", () => { this.isTouched = true; this.go(Number(this.range.value)); });
     const tasks = [
-      () => this.jump(points, -1), () => nudge(-1), () => this.setPlaying(!this.isPlaying),
-      () => nudge(1), () => this.jump(points, 1), () => { nudge(0); this.jump(arrivals, 1); },
+      () => this.jump(points, -1), () => this.nudge(-1), () => this.toggle(),
+      () => this.nudge(1), () => this.jump(points, 1),
+      () => toggleFullScreen(this.root.closest(".games")),
+      () => { this.nudge(0); this.jump(arrivals, 1); },
     ];
     this.root.querySelectorAll("button").forEach((button, index) => {
-      on(button, "click", tasks[index]);
+      on(button, "click", ({ detail }) => {
+        tasks[index]();
+        if (detail) button.blur(); // after a click, Space is for the game
+      });
     });
+    this.find(".full-screen").hidden = !document.fullscreenEnabled;
     speed.value = `${settings.speed}×`;
     on(speed, "change", () => {
       settings.speed = parseFloat(speed.value);
@@ -203,10 +245,23 @@ class Player {
     });
   }
 
+  toggle() {
+    this.isTouched = true;
+    this.setPlaying(!this.isPlaying);
+  }
+
+  nudge(steps) {
+    this.isTouched = true;
+    this.setPlaying(false);
+    this.go(this.step + steps);
+  }
+
   setPlaying(isPlaying) {
     const rate = this.reel.steps_per_second * settings.speed;
     const advance = () => {
-      if (this.step < this.last) this.show(this.step + 1); else this.setPlaying(false);
+      if (this.step < this.last) return this.show(this.step + 1);
+      this.isTouched = false; // it has been seen to its end, so a newer one may come
+      this.setPlaying(false);
     };
     clearInterval(this.clock);
     if (isPlaying && this.step >= this.last) this.show(0);
@@ -218,6 +273,7 @@ class Player {
   }
 
   jump(steps, direction) {
+    this.isTouched = true;
     const isAhead = (step) => direction * (step - this.step) > 0;
     const target = direction > 0 ? steps.find(isAhead) : steps.findLast(isAhead);
     this.go(target ?? (direction > 0 ? this.last : 0));
