@@ -5,16 +5,19 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
+import sys
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from pages import wait_for
 from promises import promise
 from waiting import PATIENCE, wait_until
 from web_client import serving
 
 from pixelpong.agent.choice import Agents
 from pixelpong.faces.page import View
+from pixelpong.faces.page.joining import draw_in_text
 from pixelpong.run.directory import RunDirectory
 
 
@@ -40,7 +43,8 @@ def test_an_address_that_others_reach_needs_a_token_that_is_new_each_time(tmp_pa
             assert httpx.get(f"{served.url}/api/runs").status_code == 401
             assert httpx.get(f"{served.url}/api/runs?token={token}").status_code == 200
             tokens.add(token)
-    assert (len(tokens), len(token)) == (2, 32)
+    assert len(tokens) == 2
+    assert re.fullmatch("[a-z2-9]{8}", token), "to be typed on a phone"
 
 
 @pytest.mark.slow
@@ -60,3 +64,32 @@ def test_the_browser_is_opened_silently_at_an_agents_file(toy_runs, tmp_path, mo
         assert reel["steps"] == len(reel["actions"]) > 1
         assert httpx.get(f"{served.url}/api/runs").json() == {"runs": []}
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_terminal_shows_a_code_for_phones(tmp_path, monkeypatch):
+    for is_terminal in (True, False):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda answer=is_terminal: answer, raising=False)
+        with serving(tmp_path, host="0.0.0.0") as served:
+            address = next(line for line in served.told if "another machine" in line).split()[-1]
+            codes = [line for line in served.told if "█" in line]
+            assert codes == [draw_in_text(address)] * is_terminal
+    with serving(tmp_path) as served:
+        assert not any("█" in line for line in served.told), "nobody else can come"
+    assert max(map(len, codes or draw_in_text(address).splitlines())) <= 60
+
+
+@pytest.mark.browser
+def test_the_page_shows_a_code_to_those_who_may_bring_others(tmp_path, open_page):
+    with serving(tmp_path) as served:
+        assert httpx.get(f"{served.url}/join.svg").status_code == 404
+        page = open_page(f"{served.url}/#join")
+        wait_for(page, "document.querySelector('main').textContent.includes('--host 0.0.0.0')")
+        assert not page.locator("#join").is_visible()
+    with serving(tmp_path, host="0.0.0.0") as served:
+        mine, theirs, *_ = served.told
+        assert httpx.get(f"{served.url}/join.svg").status_code == 401
+        page = open_page(mine.split()[-1])
+        page.locator("#join").click()
+        page.wait_for_selector("img.join")
+        assert page.locator(".address").inner_text() == theirs.split()[-1]
+        wait_for(page, f"document.querySelector('img.join').naturalWidth === {8 * 37}")

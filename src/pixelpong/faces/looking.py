@@ -370,7 +370,7 @@ def _serve_game(
 
 
 def _serve(runs_dir: Path, host: str, port: int, no_open: bool, view: View | None = None) -> None:
-    require("The page needs", "starlette", "uvicorn", "websockets", extra="play")
+    require("The page needs", "starlette", "uvicorn", "websockets", "segno", extra="play")
     from pixelpong.faces.page.server import serve
 
     tell = functools.partial(print, file=sys.stderr, flush=True)

@@ -49,6 +49,7 @@ from pixelpong.faces.interrupts import is_command
 from pixelpong.faces.page import View
 from pixelpong.faces.page.connections import Connections, make_exception_handler
 from pixelpong.faces.page.game import MAX_MESSAGE, Seats, play_socket
+from pixelpong.faces.page.joining import draw_in_text, draw_picture, make_token
 from pixelpong.faces.page.library import Library
 from pixelpong.faces.page.threads import BusyError, in_thread, start
 
@@ -88,13 +89,17 @@ def serve(
     end, it kills itself.
     """
     library = Library(runs_dir, view.path if view else None)
-    listening, guard = listen(host, port, make_app(library))
+    app = make_app(library)
+    listening, guard = listen(host, port, app)
+    app.state.address = guard.url(host=guard.hosts[-1]) if guard.token else ""
     if port not in (0, guard.port):
         tell(f"port {port} is taken; using {guard.port}")
     page = _fragment(view, library) if view else ""
     tell(f"pixelpong is at {guard.url(page)}")
     if len(guard.hosts) > 1:
         tell(f"from another machine: {guard.url(page, guard.hosts[1])}")
+    if app.state.address and sys.stderr.isatty() and "utf" in sys.stderr.encoding.lower():
+        tell(draw_in_text(guard.url(page, guard.hosts[-1])))
     tell("press Ctrl-C to stop")
     if not (runs_dir.is_dir() or view):
         tell(f"{runs_dir} does not exist yet; runs will be listed as soon as it does")
@@ -186,7 +191,7 @@ def listen(host: str, port: int, app: ASGIApp) -> tuple[socket.socket, Guard]:
     names: tuple[str, ...] = (host.lower(),)
     if address.is_unspecified:
         names = ("127.0.0.1", _find_own_address())
-    token = None if address.is_loopback else os.urandom(16).hex()
+    token = None if address.is_loopback else make_token()
     return bound, Guard(app, names, bound.getsockname()[1], token)
 
 
@@ -321,11 +326,18 @@ def make_app(library: Library) -> Starlette:
     async def answer_notice(request: Request) -> Response:
         return _answer(library.find_notice(request.query_params.get("viewer", "")[:100]))
 
+    async def answer_code(request: Request) -> Response:
+        if not request.app.state.address:
+            raise HTTPException(404, "Only this machine reaches this server.")
+        return Response(draw_picture(request.app.state.address), media_type="image/svg+xml")
+
     seats = Seats(library.load_agent)
     app = Starlette(
         routes=[
             Route("/", lambda _: FileResponse(STATIC / "index.html")),
             Mount("/static", StaticFiles(directory=STATIC)),
+            Route("/join.svg", answer_code),
+            Route("/api/join", lambda request: _answer({"address": request.app.state.address})),
             Route("/api/notice", answer_notice),
             Route("/api/runs", as_json(library.list_runs)),
             Route("/api/runs/{run_id:path}/reels/{which}", answer_reel),
@@ -340,6 +352,7 @@ def make_app(library: Library) -> Starlette:
         exception_handlers=dict.fromkeys((HTTPException, PixelpongError, Exception), _answer_error),
     )
     app.router.redirect_slashes = False
+    app.state.address = ""  # for other machines, if they reach this server
     return app
 
 

@@ -6,13 +6,14 @@ import {
   isPong, rewrite, warnAbove,
 } from "./parts.js";
 import { mountComparison } from "./compare.js";
+import { mountJoin, offerToJoin } from "./join.js";
 import { agreesToLeave, mountGame } from "./play.js";
 import { mountRun } from "./run.js";
 
 const ticked = new Set(); // ids of the runs to compare, kept when you return to the list
 const main = document.getElementById("main");
 const VIEWS = {
-  runs: mountList, run: mountRun, compare: mountComparison, play: mountGame,
+  runs: mountList, run: mountRun, join: mountJoin, compare: mountComparison, play: mountGame,
   sweep: (view, signal, name) => mountComparison(view, signal, name, true),
   watch: (view, signal, id = "package", agent = "best", game = "") =>
     mountRun(view, signal, id, agent, game),
@@ -43,7 +44,7 @@ function route({ oldURL } = {}) {
   main.replaceChildren(view);
   (Object.hasOwn(VIEWS, name ?? "") ? VIEWS[name] : mountList)(view, leave.signal, ...rest);
   for (const link of document.querySelectorAll("nav a")) {
-    const isHere = link.hash.startsWith(["play", "watch"].includes(name) ? `#${name}` : "#runs");
+    const isHere = link.hash.startsWith(["play", "watch", "join"].includes(name) ? `#${name}` : "#runs");
     link.setAttribute("aria-current", isHere ? "page" : "false");
   }
   if (isFirst) return;
@@ -126,4 +127,5 @@ function listRows(rows, hasGames, onTick) {
 }
 
 addEventListener("hashchange", route);
+offerToJoin(document.getElementById("join"));
 route();
