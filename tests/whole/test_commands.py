@@ -81,6 +81,7 @@ ELSEWHERE = {
     "jupyter ": "make docs runs each chapter; JupyterLab is no dependency",
     ".venv/bin/python -m pytest": "the tests themselves",
     "python examples/lose_a_node.py": "three Rays; test_ray_nodes loses a node",
+    "python tests/support/two_players.py": "needs multi_agent_ale_py, which is not installed",
     "python examples/moved_picture.py": "forty games; test_examples plays short ones",
     "python examples/flavours_in_one_file.py": "trains for a minute; test_examples plays flavours",
     "python examples/ppo_torch.py": "PyTorch; make peers runs it",
