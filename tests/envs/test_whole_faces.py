@@ -15,9 +15,11 @@ from interrupts import Interrupts
 from promises import promise
 
 import pixelpong
+from pixelpong.atari.envs.ale import Ale
 from pixelpong.atari.envs.errors import EnvOrderError
 from pixelpong.atari.envs.single import SingleEnv
 from pixelpong.atari.envs.vector import VectorEnv
+from pixelpong.envs import ale_options
 from pixelpong.envs.two import TwoPlayerEnv
 
 pytestmark = promise("whole environments")
@@ -47,6 +49,18 @@ SINGLE_CALLS = (
     "step", "reset", "restore_state", "render", "clone_state", "get_action_meanings",
     "get_keys_to_action",
 )  # fmt: skip
+# The calls of `env.ale` that play or change something, with what they are given.
+ALE_CALLS = {
+    "act": [3], "setRAM": [70, 9], "reset_game": [], "restoreState": ["elsewhere"],
+    "restoreSystemState": ["elsewhere"], "cloneState": [], "cloneSystemState": [],
+}  # fmt: skip
+# The others read: settings, pictures, memory, counts; and `set…` refuses.
+ALE_READS = ("get", "set", "is", "game_", "lives", "loadROM", "saveScreenPNG")
+SINGLES = {
+    "pong": {"observation": "field", "sticky": 0.25},
+    "a drawn number of frames": ale_options("Breakout-v0") | {"obs_type": "grayscale"},
+}
+TWOS = {"pong": {"observation": "pixels"}, "boxing": {}}
 TWO_CALLS = ("step", "reset", "render", "state")
 SB3_CALLS = ("step_wait", "reset", "get_images", "get_attr")
 # Calls that play nothing and change nothing that a later call shows.
@@ -114,8 +128,12 @@ class Vec:
 
 
 class Single:
+    def __init__(self, kind):
+        options = {name: it for name, it in SINGLES[kind].items() if not name.startswith("max_")}
+        self.options = options | {"max_frames": 40, "render_mode": "rgb_array"}
+
     def make(self, call):
-        env = pixelpong.make_env("field", sticky=0.25, max_frames=40, render_mode="rgb_array")
+        env = pixelpong.make_env(**self.options)
         env.reset(seed=1)
         for _ in range(3):
             env.step(2)
@@ -133,21 +151,33 @@ class Single:
         return [*seen, *(flat(env.step(3)) for _ in range(4))]
 
 
+class OfAle(Single):
+    def call(self, env, name):
+        given = [self.elsewhere if it == "elsewhere" else it for it in ALE_CALLS[name]]
+        getattr(env.ale, name)(*given)
+
+
 class Two:
+    def __init__(self, game):
+        self.options = {"game": game} | TWOS[game] | SHORT | {"render_mode": "rgb_array"}
+
     def make(self, call):
-        env = pixelpong.make_two("pixels", render_mode="rgb_array", **SHORT)
+        env = pixelpong.make_two(**self.options)
         env.reset(seed=1)
         for _ in range(3):
-            env.step({"right": 2, "left": 3})
+            env.step(self.order(env, 2, 3))
         return env
 
+    def order(self, env, *actions):
+        return dict(zip(env.possible_agents, actions, strict=True))
+
     def call(self, env, name):
-        given = [{"right": 3, "left": 3}] if name == "step" else []
+        given = [self.order(env, 3, 3)] if name == "step" else []
         getattr(env, name)(*given, **({"seed": 9} if name == "reset" else {}))
 
     def play_on(self, env):
         seen = [flat(env.state()), flat(env.render()), env.agents]
-        return [*seen, *(flat(env.step({"right": 1, "left": 2})) for _ in range(4))]
+        return [*seen, *(flat(env.step(self.order(env, 1, 2))) for _ in range(4))]
 
 
 class Sb3:
@@ -235,13 +265,21 @@ def test_a_call_of_make_vec_is_done_or_not_done(kind, call):
 
 
 @pytest.mark.parametrize("call", SINGLE_CALLS)
-def test_a_call_of_make_env_is_done_or_not_done(call):
-    check(Single(), call)
+@pytest.mark.parametrize("kind", SINGLES)
+def test_a_call_of_make_env_is_done_or_not_done(kind, call):
+    check(Single(kind), call)
+
+
+@pytest.mark.parametrize("call", ALE_CALLS)
+@pytest.mark.parametrize("kind", SINGLES)
+def test_a_call_of_its_ale_is_done_or_not_done(kind, call):
+    check(OfAle(kind), call)
 
 
 @pytest.mark.parametrize("call", TWO_CALLS)
-def test_a_call_of_make_two_is_done_or_not_done(call):
-    check(Two(), call)
+@pytest.mark.parametrize("game", TWOS)
+def test_a_call_of_make_two_is_done_or_not_done(game, call):
+    check(Two(game), call)
 
 
 @pytest.mark.parametrize("call", SB3_CALLS)
@@ -259,3 +297,5 @@ def test_each_maker_and_each_public_call_is_interrupted(monkeypatch):
     ):  # fmt: skip
         missing = public_calls(cls) - set(calls) - IDLE
         assert not missing, f"{cls.__name__}: no interrupt in {missing}"
+    missing = public_calls(Ale) - ALE_CALLS.keys()
+    assert {name for name in missing if not name.startswith(ALE_READS)} == set()

@@ -34,10 +34,8 @@ class ActionReader:
         games = options.games or (options.game,)
         self.tables = np.array([_find_moves(options, game, plugs) for game in games])
         self.count = self.tables.shape[1]
-        self._is_continuous, self._num_all = (
-            options.continuous,
-            len(options.cartridge(games[0]).actions),
-        )
+        self._num_all = len(options.cartridge(games[0]).actions)
+        self._is_continuous = options.continuous
         self._threshold = options.continuous_action_threshold
 
     def read(self, actions: Any, shape: Any, rows: NDArray[np.integer[Any]]) -> NDArray[np.int64]:

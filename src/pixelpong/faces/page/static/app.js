@@ -44,7 +44,8 @@ function route({ oldURL } = {}) {
   main.replaceChildren(view);
   (Object.hasOwn(VIEWS, name ?? "") ? VIEWS[name] : mountList)(view, leave.signal, ...rest);
   for (const link of document.querySelectorAll("nav a")) {
-    const isHere = link.hash.startsWith(["play", "watch", "join"].includes(name) ? `#${name}` : "#runs");
+    const here = ["play", "watch", "join"].includes(name) ? `#${name}` : "#runs";
+    const isHere = link.hash.startsWith(here);
     link.setAttribute("aria-current", isHere ? "page" : "false");
   }
   if (isFirst) return;
