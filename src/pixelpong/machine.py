@@ -10,8 +10,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from pixelpong.errors import ConfigError
+from pixelpong.control_groups import find_limit
+from pixelpong.errors import ConfigError, as_argument
 
+# What tells processors of one name apart, on x86 and on ARM, where they have no name.
+_MODEL = ("cpu family", "model", "stepping", "CPU implementer", "CPU part", "CPU variant")
 _PACKAGES = ("pixelpong", "numpy", "ale-py", "numba", "llvmlite")
 
 
@@ -37,18 +40,15 @@ def _processor_name() -> str:
         for line in Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines():
             key, _, value = line.partition(":")
             facts.setdefault(key.strip(), value.strip())
-    details = [f"{key} {facts[key]}" for key in ("cpu family", "model", "stepping") if key in facts]
-    return ", ".join([facts.get("model name", platform.processor()), *details])
+    name = facts.get("model name") or platform.processor() or platform.machine()
+    return ", ".join([name, *(f"{key} {facts[key]}" for key in _MODEL if key in facts)])
 
 
-def count_cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
-    """Count the cores this process may use; `limit` is the file with a container's limit."""
+def count_cores(root: Path = Path("/")) -> int:
+    """Count the cores this process may use; `root` is that of the control groups' paths."""
     has_affinity = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-    with contextlib.suppress(OSError, ValueError):  # no control groups, or "max" for no limit
-        quota, period = map(int, limit.read_text().split())
-        cores = min(cores, round(quota / period))  # 1.9 CPUs keep two threads busy
-    return max(1, cores)
+    return max(1, round(min(cores, find_limit(root))))  # 1.9 CPUs keep two threads busy
 
 
 def is_installed(library: str) -> bool:
@@ -66,4 +66,5 @@ def require(feature: str, *libraries: str, extra: str) -> None:
 
 def how_to_install(extra: str) -> str:
     """Return the command that installs an extra, to be run in the clone of pixelpong."""
-    return f"run pip install -c constraints.txt -e '.[{extra}]' in the clone of pixelpong"
+    what = as_argument(f".[{extra}]")
+    return f"run pip install -c constraints.txt -e {what} in the clone of pixelpong"

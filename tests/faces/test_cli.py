@@ -28,7 +28,6 @@ from pixelpong.errors import ConfigError
 from pixelpong.faces.cli import COMMANDS, main, parse
 from pixelpong.faces.report import Result
 from pixelpong.loop import train
-from pixelpong.machine import count_cores
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.sweeps.sweep import create_sweep, read_sweep
@@ -374,21 +373,3 @@ def test_no_result_reaches_the_terminal_as_control_codes(monkeypatch, call):
     """Whatever it says, and wherever that comes from."""
     monkeypatch.setattr(Result, "__str__", lambda _: "one\x1b[2J\u202e\ntwo\x9b")
     assert call("runs")[:2] == (0, "one?[2J?\ntwo?\n")
-
-
-@pytest.mark.parametrize(
-    ("limit", "cores"),
-    [
-        ("140000 100000", 1),
-        ("190000 100000", 2),
-        ("400000 100000", 4),
-        ("50000 100000", 1),
-        ("max 100000", 64),
-        ("", 64),
-    ],
-)
-def test_the_cores_are_those_that_a_container_allows(tmp_path, monkeypatch, limit, cores):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(64))
-    assert count_cores(tmp_path / "cpu.max") == 64, "without control groups"
-    (tmp_path / "cpu.max").write_text(limit)
-    assert count_cores(tmp_path / "cpu.max") == cores
