@@ -67,6 +67,10 @@ clean:  ## remove .venv, caches and the site, never runs
 $(VENV)/made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "pixelpong needs Python 3.11 or newer, and this is $$($(PYTHON) --version); try: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c "import platform, sys, sysconfig as s; sys.exit('musl' in str(s.get_config_var('SOABI')) or \
+		(sys.platform, platform.machine()) == ('darwin', 'x86_64'))" || \
+		{ echo "pixelpong cannot be installed here: Intel Macs and Alpine Linux have no packages of its compiler, \
+	llvmlite; on a Mac with Apple silicon, use a Python for arm64"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null || { echo "$(PYTHON) cannot make virtual environments; \
 	on Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
 	$(PYTHON) -m venv $(VENV)

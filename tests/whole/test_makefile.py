@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,24 @@ def test_a_python_that_cannot_do_it_is_refused_in_one_line(tmp_path, script, lin
     code, said = make(f"PYTHON={python}", f"VENV={tmp_path / 'venv'}", tmp_path / "venv/made")
     assert code == 2
     assert said.splitlines()[0] == line.format(python)
+    assert not (tmp_path / "venv").exists()
+
+
+@pytest.mark.parametrize(
+    "here",
+    [
+        "sys.platform, platform.machine = 'darwin', lambda: 'x86_64'",
+        "sysconfig.get_config_var = lambda name: 'cpython-312-x86_64-linux-musl'",
+    ],
+    ids=["Intel Mac", "Alpine"],
+)
+def test_where_a_package_is_missing_one_line_says_it_before_pip_compiles(tmp_path, here):
+    (tmp_path / "here.py").write_text(f"import platform, sys, sysconfig\n{here}\n")
+    begin = f"PYTHONPATH={tmp_path} {sys.executable}"
+    python = write_python(tmp_path / "python", f'{begin} -c "import here; $2"')
+    code, said = make(f"PYTHON={python}", f"VENV={tmp_path / 'venv'}", tmp_path / "venv/made")
+    assert code == 2
+    assert said.startswith("pixelpong cannot be installed here: Intel Macs and Alpine Linux have")
     assert not (tmp_path / "venv").exists()
 
 
