@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -97,6 +98,18 @@ def _cut(got: object) -> str:
 
 def _with_advice(text: str, advice: str) -> str:
     return on_one_line(f"{text}; {advice}" if advice else text)
+
+
+def as_argument(word: object, system: str = sys.platform) -> str:
+    r"""Quote a word, where needed, for a command line that a message shows.
+
+    >>> as_argument("my run", "linux"), as_argument(r"my runs\1", "win32")
+    ("'my run'", '"my runs\\1"')
+    """
+    text = str(word)
+    if system != "win32":
+        return shlex.quote(text)
+    return f'"{text}"' if set(text) & set(" &()^|<>;,'") else text  # no single quotes in cmd.exe
 
 
 @contextlib.contextmanager

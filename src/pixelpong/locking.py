@@ -28,13 +28,9 @@ class Attempt(enum.Enum):
 
 
 def try_lock(file: FileIO | int, *, exclusive: bool) -> Attempt:
-    """Lock a file or a folder until it is closed, exclusively or shared."""
-    if sys.platform == "win32":
-        return Attempt.LOCKED
-    import fcntl
-
+    """Lock a file until it is closed, exclusively or shared; on POSIX it may be a folder."""
     try:
-        fcntl.flock(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        _lock(file if isinstance(file, int) else file.fileno(), exclusive)
     except BlockingIOError:
         return Attempt.HELD
     except OSError as error:
@@ -44,13 +40,46 @@ def try_lock(file: FileIO | int, *, exclusive: bool) -> Attempt:
     return Attempt.LOCKED
 
 
-def unlock(file: FileIO) -> None:
-    """Unlock a file for this process and for its forked children, which have it open."""
-    if sys.platform == "win32":
-        return
+if sys.platform == "win32":
+    import ctypes
+    import msvcrt
+    from ctypes import wintypes
+
+    class _Overlapped(ctypes.Structure):
+        """Where a lock begins: far behind the content, which others could not read otherwise."""
+
+        _fields_ = (
+            ("internal", ctypes.c_void_p * 2),
+            ("offset", wintypes.DWORD * 2),
+            ("event", wintypes.HANDLE),
+        )
+
+    _kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+    _kernel.LockFileEx.argtypes = (wintypes.HANDLE, *[wintypes.DWORD] * 4, ctypes.c_void_p)
+    _kernel.UnlockFileEx.argtypes = (wintypes.HANDLE, *[wintypes.DWORD] * 3, ctypes.c_void_p)
+    _AT_ONCE, _EXCLUSIVE, _IS_LOCKED = 1, 2, 33  # of LockFileEx; ERROR_LOCK_VIOLATION
+
+    def _lock(descriptor: int, exclusive: bool) -> None:
+        where = ctypes.byref(_Overlapped(offset=(0, 1)))
+        how, handle = _AT_ONCE | _EXCLUSIVE * exclusive, msvcrt.get_osfhandle(descriptor)
+        if not _kernel.LockFileEx(handle, how, 0, 1, 0, where):
+            error = ctypes.get_last_error()
+            raise BlockingIOError if error == _IS_LOCKED else ctypes.WinError(error)
+
+    def unlock(file: FileIO) -> None:
+        """Unlock a file."""
+        where = ctypes.byref(_Overlapped(offset=(0, 1)))
+        _kernel.UnlockFileEx(msvcrt.get_osfhandle(file.fileno()), 0, 1, 0, where)
+
+else:
     import fcntl
 
-    fcntl.flock(file, fcntl.LOCK_UN)
+    def _lock(descriptor: int, exclusive: bool) -> None:
+        fcntl.flock(descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+
+    def unlock(file: FileIO) -> None:
+        """Unlock a file for this process and for its forked children, which have it open."""
+        fcntl.flock(file, fcntl.LOCK_UN)
 
 
 # --- temporary folders ---------------------------------------------------------------------

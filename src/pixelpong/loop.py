@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import shlex
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 from pixelpong.engines import EngineStats, make_engine, never
-from pixelpong.errors import Interrupted, RunError
+from pixelpong.errors import Interrupted, RunError, as_argument
 from pixelpong.learners import UpdateStats
 from pixelpong.learners.progress import Progress
 from pixelpong.play.worker import combine, make_worker
@@ -90,7 +89,7 @@ def training(
     with opened(run, time.monotonic() if began is None else began) as session:
         learner, progress, test = session.learner, session.learner.progress, session.won
         make = functools.partial(make_worker, config, session.opponent, learner.scene)
-        again = f"continue with 'pixelpong resume {shlex.quote(str(run.path))}'"
+        again = f"continue with 'pixelpong resume {as_argument(run.path)}'"
         when_lost = f"the last complete update is saved; {again}"
         engine = make_engine(config, make, should_stop, combine, when_lost)
         with contextlib.closing(engine):

@@ -10,14 +10,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pixelpong.config import OPTIONS, Config, require_used
 from pixelpong.config.presets import load_preset, require_fit
 from pixelpong.config.protocols import PONG
-from pixelpong.errors import ConfigError, PixelpongError, number_of, warn
+from pixelpong.errors import ConfigError, PixelpongError, as_argument, number_of, warn
 from pixelpong.faces.arguments import (
     AGENT,
     CHECKPOINT,
@@ -205,7 +204,7 @@ def sweep(
     with stoppable() as should_stop, opened_trainer as trainer:
         path = path or create_sweep(out, configs)
         facts = train_sweep(path, trainer, should_stop, tell, _draw_sweep)
-        facts["resume"] = f"pixelpong sweep {shlex.quote(str(path))}"
+        facts["resume"] = f"pixelpong sweep {as_argument(path)}"
         has_left = not all(run["is_done"] for run in facts["runs"])
         result = Result(facts, describe_sweep(facts), exit_code=1 if has_left else 0)
         if should_stop() and has_left:

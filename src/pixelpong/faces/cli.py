@@ -119,8 +119,9 @@ def main(argv: list[str] | None = None, begin: Callable[[], None] = lambda: None
     """Run one command and return its exit code; `begin` is called once `argv` is parsed."""
     words = sys.argv[1:] if argv is None else argv
     _open_missing_streams()
-    if isinstance(sys.stdout, io.TextIOWrapper):  # its encoding may be ASCII
-        sys.stdout.reconfigure(errors="backslashreplace")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            _let_print_all(stream)
     as_json = "--json" in words
     try:
         function, arguments, options = parse(words)
@@ -189,6 +190,16 @@ def fold(text: str, width: int) -> str:
     wrap.break_on_hyphens = wrap.break_long_words = False
     lines = text.split("\n")
     return "\n".join(line if "pixelpong " in line else wrap.fill(line) for line in lines)
+
+
+def _let_print_all(stream: io.TextIOWrapper, system: str = sys.platform) -> None:
+    """Let every character be printed, although the stream's encoding may be ASCII.
+
+    Windows' consoles take all of Unicode; its pipes and files get the old code page by default,
+    in which a minus sign is missing. PYTHONIOENCODING stays what it is.
+    """
+    is_old = system == "win32" and not stream.isatty() and "PYTHONIOENCODING" not in os.environ
+    stream.reconfigure(encoding="utf-8" if is_old else None, errors="backslashreplace")
 
 
 def _open_missing_streams() -> None:

@@ -7,7 +7,6 @@ prints; ``result.to_dict()`` is what the command prints with ``--json``.
 from __future__ import annotations
 
 import contextlib
-import shlex
 import sys
 import textwrap
 import time
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pixelpong.config import COUNTED, LOCAL_OPTIONS, OPTIONS, Config
 from pixelpong.config.protocols import PONG
-from pixelpong.errors import list_words, number_of, on_one_line
+from pixelpong.errors import as_argument, list_words, number_of, on_one_line
 from pixelpong.run.words import describe_times, duration, in_game, signed
 
 if TYPE_CHECKING:
@@ -174,7 +173,7 @@ _HARDER = "for a harder opponent: pixelpong train --preset half\n"
 
 def describe_ending(facts: Facts, outcome: Ended, *, is_brief: bool) -> str:
     """Describe how a training run ended: won or not, and the commands to try next."""
-    run = shlex.quote(facts["run"])
+    run = as_argument(facts["run"])
     ended = _describe_end(facts, outcome)
     if is_brief:
         return f"{ended}; saved in {run}"
@@ -240,7 +239,7 @@ def resume_command(path: Path, config: Config) -> str:
     words = ["pixelpong", "resume", str(path)]
     for name, value in _local_options(config).items():
         words += [OPTIONS[name].flag, str(value)]
-    return shlex.join(words)
+    return " ".join(map(as_argument, words))
 
 
 def resume_call(path: Path, config: Config) -> str:

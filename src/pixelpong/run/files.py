@@ -8,9 +8,13 @@ checkpoints may be on another disk.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
+import time
+from collections.abc import Callable
+from functools import partial
 from io import FileIO
 from pathlib import Path
 
@@ -19,6 +23,13 @@ from pixelpong.errors import RunError, refusing
 # Avoids waiting for the other end of a pipe that has replaced the file since the check.
 _SAFE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+
+HELD_TRIES = 100  # how often a file is tried that another program has open, every 10 ms
+_HELD = (5, 32)  # Windows' numbers: access denied, sharing violation
+
+
+class HeldError(RunError):
+    """Another program has a file open, and Windows lets nobody replace or remove it meanwhile."""
 
 
 def open_to_read(path: Path) -> FileIO:
@@ -108,10 +119,33 @@ def write_whole(path: Path, content: bytes, *, make_folder: bool = False) -> Non
         try:
             temporary.unlink(missing_ok=True)  # left by a killed process, or a link
             write_new(temporary, content)
-            temporary.replace(path)
+            patiently(path, partial(temporary.replace, path))
         finally:
-            temporary.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
         sync_folder(path.parent)
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file if it exists."""
+    patiently(path, partial(path.unlink, missing_ok=True))
+
+
+def patiently(path: Path, act: Callable[[], object]) -> None:
+    """Rename, replace or remove `path`, waiting while another program has it open.
+
+    Only Windows refuses that. Virus scanners and readers hold a file for moments, Excel for hours.
+    """
+    for _ in range(HELD_TRIES):
+        try:
+            act()
+            return
+        except PermissionError as error:
+            if getattr(error, "winerror", None) not in _HELD:
+                raise
+            time.sleep(0.01)
+    what = "another program has it open, or you may not change it"
+    raise HeldError(f"cannot replace or remove {path}: {what}; close it there, and try again.")
 
 
 def write_new(path: Path, content: bytes) -> None:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shlex
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from pixelpong.errors import RunError, refusing
+from pixelpong.errors import RunError, as_argument, refusing
 from pixelpong.locking import scratch_folder
-from pixelpong.run.files import sync_folder
+from pixelpong.run.files import patiently, sync_folder
 
 RUNS_FOLDER = Path("runs")
 CONFIG_FILE = "config.json"  # marks a folder as a run
@@ -62,7 +62,7 @@ def require_new(path: Path, command: str = "resume") -> None:
     if os.path.lexists(path):
         again = ""
         if any(os.path.isfile(path / name) for name in (CONFIG_FILE, PLAN_FILE, SWEEP_FILE)):
-            again = f", or continue it with `pixelpong {command} {shlex.quote(str(path))}`"
+            again = f", or continue it with `pixelpong {command} {as_argument(path)}`"
         raise RunError(f"{path} already exists; choose another name{again}.")
 
 
@@ -77,7 +77,7 @@ def _rename(scratch: Path, target: Path) -> bool:
     """Give a folder its name, also on the disk; False if the name is taken."""
     with refusing(f"cannot create the folder {target}", RunError, "choose another name"):
         try:
-            scratch.rename(target)
+            patiently(target, partial(scratch.rename, target))
         except OSError:
             if os.path.lexists(target):
                 return False

@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pixelpong.errors import CheckpointError, RunError, refusing, warn
 from pixelpong.run.arrays import read_card
-from pixelpong.run.files import gone, write_whole
+from pixelpong.run.files import gone, patiently, remove_file, write_whole
 from pixelpong.schema import decode, encode
 
 ANY_SIZE = 1 << 62
@@ -102,7 +103,7 @@ class NumberedFiles:
         """Remove the files of some updates; the caller holds the run's lock."""
         with refusing(f"cannot remove files from {self.folder}", RunError, "check its permissions"):
             for update in updates:
-                self.path(update).unlink(missing_ok=True)
+                remove_file(self.path(update))
 
     def cut_back(self, update: int) -> None:
         """Remove the files after `update`, and leftovers of killed saves.
@@ -111,12 +112,13 @@ class NumberedFiles:
         """
         with refusing(f"cannot remove files from {self.folder}", RunError, "check its permissions"):
             for path in self.folder.glob(f".*{_ENDING}-*"):
-                path.unlink(missing_ok=True)
+                remove_file(path)
         later = [number for number in self.updates() if number > update]
         for number in filter(self.is_foreign, later):
             path = self.path(number)
             with refusing(f"cannot rename {path}", RunError, "check its permissions"):
-                renamed = path.rename(path.with_name(path.name + FOREIGN_ENDING))
+                renamed = path.with_name(path.name + FOREIGN_ENDING)
+                patiently(path, partial(path.rename, renamed))
             warn(f"{path} belongs to another run; it was renamed to {renamed.name}")
         self.remove(later)
 

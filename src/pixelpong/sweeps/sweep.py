@@ -16,17 +16,16 @@ import contextlib
 import csv
 import functools
 import io
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pixelpong.config import Config
 from pixelpong.config.protocols import PONG
-from pixelpong.errors import MAX_GOT, RunError, on_one_line, warn
+from pixelpong.errors import MAX_GOT, RunError, as_argument, on_one_line, warn
 from pixelpong.run.arrays import read_card
 from pixelpong.run.directory import fill_run, restore
-from pixelpong.run.files import sync_folder, write_new, write_whole
+from pixelpong.run.files import HeldError, sync_folder, write_new, write_whole
 from pixelpong.run.folders import PLAN_FILE, RUNS_FOLDER, SWEEP_FILE, make_folder
 from pixelpong.run.names import is_run, list_runs
 from pixelpong.run.record import Record, is_sweep
@@ -76,7 +75,7 @@ def find_sweep(word: str | Path) -> Path:
         if is_sweep(path):
             return path
     for path in filter(is_run, candidates):
-        advice = f"`pixelpong resume {shlex.quote(str(word))}` continues it"
+        advice = f"`pixelpong resume {as_argument(word)}` continues it"
         raise RunError(f"{path} is a single run, not a sweep; {advice}.")
     problem = f"{str(word)[:MAX_GOT]} is neither a file of options nor a sweep"
     raise RunError(on_one_line(f"{problem}; check its name."))
@@ -109,7 +108,10 @@ def sum_up(path: Path) -> dict[str, Any]:
     table = csv.DictWriter(text, rows[0], lineterminator="\n")
     table.writeheader()
     table.writerows(rows)
-    write_whole(path / SWEEP_FILE, text.getvalue().encode())
+    try:
+        write_whole(path / SWEEP_FILE, text.getvalue().encode())
+    except HeldError as error:  # by Excel, which shows an older table meanwhile
+        warn(str(error))
     suites = [suite.summarize() for suite in make_suites(make_settings(runs))]
     return {"sweep": str(path), **summarize(runs), "suites": suites, "runs": rows}
 

@@ -6,7 +6,6 @@ If a task's process or node dies, Ray itself starts it again (``max_retries``).
 from __future__ import annotations
 
 import contextlib
-import shlex
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from ray import exceptions
 
 from pixelpong.engines.ray.cluster import Cluster
 from pixelpong.engines.ray.connection import connected, in_one_line, require_versions
-from pixelpong.errors import WorkerError
+from pixelpong.errors import WorkerError, as_argument
 from pixelpong.machine import collect_versions, count_cores
 
 RETRIES = 3  # retries of a task whose process or node died
@@ -54,7 +53,7 @@ class RayTrainer:
 
     def start(self, run: Path) -> Any:
         """Start training a run of a sweep."""
-        again = f"continue with 'pixelpong sweep {shlex.quote(str(run.parent))}'"
+        again = f"continue with 'pixelpong sweep {as_argument(run.parent)}'"
         self._cluster.advice = f"everything saved is still there; {again}"
         return self._task.remote(collect_versions(), self._resume, run.absolute(), self._cores)
 
