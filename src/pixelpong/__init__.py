@@ -13,7 +13,8 @@ The public names, most used first::
     pixelpong.plot("latest", out="curve.svg")       its curves in a file
     pixelpong.record("latest", episode=2)           the film of a game in a file
     pixelpong.export("latest")                      its agent in a file
-    pixelpong.dashboard()                           the page, until Ctrl-C; `watch` opens one game
+    pixelpong.dashboard()                           the page, until Ctrl-C, in a notebook until
+                                                    close(); `watch` opens one game
     pixelpong.sweep(seeds="0-4")                    several runs
     pixelpong.tournament("club", "champion")        games of agents against each other
     pixelpong.verify()                              whether this machine gives the same bits
@@ -55,13 +56,13 @@ if TYPE_CHECKING:
     from pixelpong.faces.api import tournament as tournament
     from pixelpong.faces.api import verify as verify
     from pixelpong.faces.catalogue import games as games
-    from pixelpong.faces.looking import dashboard as dashboard
     from pixelpong.faces.looking import export as export
     from pixelpong.faces.looking import plot as plot
     from pixelpong.faces.looking import record as record
     from pixelpong.faces.looking import runs as runs
-    from pixelpong.faces.looking import watch as watch
     from pixelpong.faces.notebook import Run as Run
+    from pixelpong.faces.opening import dashboard as dashboard
+    from pixelpong.faces.opening import watch as watch
     from pixelpong.faces.policy import Policy as Policy
     from pixelpong.faces.training import resume as resume
     from pixelpong.faces.training import train as train
@@ -81,8 +82,8 @@ _HOMES = {
     "plot": "faces.looking",
     "record": "faces.looking",
     "export": "faces.looking",
-    "dashboard": "faces.looking",
-    "watch": "faces.looking",
+    "dashboard": "faces.opening",
+    "watch": "faces.opening",
     "Run": "faces.notebook",
     "Policy": "faces.policy",
     "Evaluation": "run.lines",

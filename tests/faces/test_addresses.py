@@ -54,7 +54,8 @@ def test_the_browser_is_opened_silently_at_an_agents_file(toy_runs, tmp_path, mo
     browser.write_text(f'#!/bin/sh\necho noise; echo noise >&2; echo "$1" > {seen}\n')
     browser.chmod(0o755)
     monkeypatch.setenv("BROWSER", str(browser))
-    with serving(tmp_path / "runs", opens_browser=True, view=View("play", file)) as served:
+    with serving(tmp_path / "runs", view=View("play", file)) as served:
+        served.page.open()
         assert wait_until(lambda: seen.exists() and seen.read_text().endswith("\n"))
         url = seen.read_text().strip()
         assert any(url in line for line in served.told)

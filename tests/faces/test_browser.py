@@ -63,7 +63,7 @@ def test_a_visit_to_the_list_with_the_keyboard_to_a_sweep_and_to_comparisons(sit
     press_tab_until(page, "seed-0")
     page.keyboard.press("Enter")
     page.wait_for_selector("h1:has-text('seed-0')")
-    page.wait_for_selector(".viewer[data-step]")
+    page.wait_for_selector(".viewer[data-part=whole]")
     press_tab_until(page, "Step of the game")
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     page.keyboard.press("ArrowRight")
@@ -132,7 +132,7 @@ def test_a_visit_to_a_run(site, open_page):
         assert page.locator(f"[data-curve={curve}]").get_attribute("data-points") == "12", curve
 
     # The best agent's game plays unasked, and silently.
-    page.wait_for_selector(".viewer[data-step]")
+    page.wait_for_selector(".viewer[data-part=whole]")
     assert all("?viewer=" in url for url in page.urls if "/reels/" in url)
     best = Agents.of_run(run).best
     assert f"The agent after update {best}:" in page.locator(".outcome").inner_text()
@@ -158,7 +158,7 @@ def test_a_visit_to_a_run(site, open_page):
 
 def require_the_very_frames(page, run) -> None:
     """The best agent's game: its frames, and what the network makes of them."""
-    page.wait_for_selector(".viewer[data-step]")
+    page.wait_for_selector(".viewer[data-part=whole]")
     moments = list(play_game(Agents.of_run(run).load(), run.config.seed, explains_every=1))
     last = len(moments) - 1
     for step in (0, 3, last, 1, last // 2):
@@ -189,7 +189,7 @@ def require_the_very_frames(page, run) -> None:
 
 def test_a_visit_to_a_game_with_what_the_agent_expects(site, open_page):
     page = open_page(f"{site.url}/#watch/package/club", motion="reduce")
-    page.wait_for_selector(".viewer[data-step]")
+    page.wait_for_selector(".viewer[data-part=whole]")
     assert page.evaluate(STEP) == 0, "nothing moves for those who want no motion"
     assert "The club in the package: return" in page.locator(".outcome").inner_text()
     reel = httpx.get(f"{site.url}/api/runs/package/reels/club", timeout=PATIENCE).json()
@@ -226,7 +226,7 @@ def test_a_run_is_followed_from_its_first_moment_to_its_end(tmp_path, open_page)
         look_again(page)
         page.wait_for_selector("[data-curve=entropy][data-points='3']")
         page.wait_for_selector(".state:has-text('stopped')")
-        page.wait_for_selector(".viewer[data-step]")
+        page.wait_for_selector(".viewer[data-part=whole]")
         assert page.locator("h1").inner_text() == HOSTILE
     look_again(page)
     page.wait_for_selector("#banner:has-text('server')")
@@ -373,4 +373,4 @@ def test_an_agent_is_chosen_a_game_ends_and_a_lost_connection_can_be_had_again(
         page.get_by_role("button", name="Try again").click()
         wait_for(page, f"{TITLE} === 'Ready?'")
         page.get_by_role("link", name="Watch the agent's own game").click()
-        page.wait_for_selector(".viewer[data-step]")
+        page.wait_for_selector(".viewer[data-part=whole]")

@@ -42,7 +42,7 @@ class FakeProcesses:
         self.calls, self.games = [], []
         FakeProcesses.made.append(self)
 
-    def submit(self, function, path, which, seed, episode):
+    def submit(self, function, path, which, seed, episode, moments):
         self.calls.append(seed)
         self.games.append(Future())
         self.games[-1].set_running_or_notify_cancel()
@@ -229,7 +229,7 @@ def test_a_request_is_given_up_when_its_client_leaves(tmp_path, monkeypatch):
 
     asyncio.run(visit(b"", ("10.1.2.3", 1)))
     asyncio.run(visit(b"viewer=" + b"x" * 5000, ("10.1.2.3", 2)))
-    parameters = {"run_id": "package", "which": "club", "seed": 3, "episode": 4}
+    parameters = {"run_id": "package", "which": "club", "seed": 3, "episode": 4, "is_brief": False}
     assert ends == [parameters | {"viewer": viewer} for viewer in ("10.1.2.3", "x" * 100)]
 
 

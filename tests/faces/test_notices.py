@@ -125,7 +125,7 @@ def test_a_visitor_reads_what_is_compiled_until_the_game_comes(
         page = open_page(f"{served.url}/#watch/package/club", motion="reduce")
         page.wait_for_selector(f".outcome:has-text('{LINE}')")
         gate.touch()
-        page.wait_for_selector(".viewer[data-step]")
+        page.wait_for_selector(".viewer[data-part=whole]")
         assert "The club in the package" in page.locator(".outcome").inner_text()
         page.wait_for_timeout(1500)  # longer than until the line is asked for again
         assert LINE not in page.locator("main").inner_text()

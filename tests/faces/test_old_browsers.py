@@ -11,6 +11,7 @@ from promises import promise
 from web_client import make_trained, serving
 
 from pixelpong.faces.page import server
+from pixelpong.faces.page import serving as pages_server
 
 pytestmark = [pytest.mark.browser, promise("the page asks nobody")]
 
@@ -37,7 +38,7 @@ NEEDS = re.search(r'NEEDS = "It needs ([^"]+)\."', (server.STATIC / "failures.js
 
 # The views, and what a person looks for in each of them.
 VIEWS = {
-    "#runs": "tbody tr", "#run/one": ".viewer[data-step]", "#compare/one,two": ".plot text",
+    "#runs": "tbody tr", "#run/one": ".viewer[data-part=whole]", "#compare/one,two": ".plot text",
     "#play/one/best": ".play-title:has-text('Ready?')",
 }  # fmt: skip
 
@@ -167,14 +168,14 @@ def test_behind_a_proxy_that_strips_a_prefix_each_view_works(
 ):
     prefix, refused = "/user/me/proxy/8080", []
 
-    class Proxy(server.Connections):
+    class Proxy(pages_server.Connections):
         async def __call__(self, scope, receive, send):
             inner = scope["path"].removeprefix(prefix)
             if inner == scope["path"]:
                 refused.append(inner)
             await super().__call__({**scope, "path": inner, "raw_path": b""}, receive, send)
 
-    monkeypatch.setattr(server, "Connections", Proxy)
+    monkeypatch.setattr(pages_server, "Connections", Proxy)
     with serving(site.runs) as served:
         page = open_page(f"{served.url}{prefix}/")
         for view, wanted in VIEWS.items():

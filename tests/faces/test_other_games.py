@@ -183,7 +183,7 @@ def test_a_visit_to_a_run_of_breakout(breakout_run, tmp_path, open_page):
         assert "game" in page.locator("thead").inner_text()
         assert "breakout" in page.locator("tbody tr").inner_text()
         page.get_by_role("link", name="breakout", exact=True).click()
-        page.wait_for_selector(".viewer[data-step]")
+        page.wait_for_selector(".viewer[data-part=whole]")
         assert not page.get_by_role("link", name="Play against it").is_visible()
         curve = page.locator("figure[data-curve=return]")
         assert curve.locator("h3").inner_text() == "Score points per game"

@@ -159,7 +159,7 @@ def test_what_is_said_in_colours_keeps_them_in_high_contrast(site, open_page):
     page = open_page(f"{site.url}/#watch/package/club", motion="reduce")
     page.emulate_media(forced_colors="active")
     try:
-        page.wait_for_selector(".viewer[data-step]")
+        page.wait_for_selector(".viewer[data-part=whole]")
         for each in (".action .bar", ".key.stayed", ".key.vanished"):
             image = f"getComputedStyle(document.querySelector('{each}')).backgroundImage"
             assert "gradient" in page.evaluate(image), each

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import pytest
 from dense import make_params
+from pages import wait_for
+from waiting import PATIENCE
 from web_client import serving
 
 import pixelpong
@@ -13,6 +16,7 @@ from pixelpong.agent.file import Agent
 from pixelpong.config.protocols import MAX_FRAMES, find_protocol
 from pixelpong.faces.look import reel
 from pixelpong.faces.page.library import Library
+from pixelpong.faces.page.threads import in_thread
 
 MOMENTS = 60
 
@@ -41,8 +45,35 @@ def test_the_result_of_a_reel_that_is_cut_is_that_of_the_whole_game(agent, monke
         for name in shown:
             assert cut[name] == whole[name][:moments]
         assert cut["expectations"] == [it for it in whole["expectations"] if it["step"] < moments]
+        monkeypatch.undo()
+        assert reel.make_reel(agent, 3, 1, moments) == cut, "as the beginning that was asked for"
     assert cut == whole
     assert whole["final_points"] == whole["points"][-1]
+
+
+@pytest.mark.browser
+def test_a_game_begins_while_the_rest_of_it_is_explained(agent, open_page, tmp_path, monkeypatch):
+    asked, rest = [], threading.Event()
+
+    async def answer(library, run_id, which, *, viewer, is_brief):
+        asked.append(is_brief)
+        await in_thread(lambda: is_brief or rest.wait(PATIENCE))
+        return json.dumps(reel.make_reel(agent, 0, 0, MOMENTS if is_brief else None)).encode()
+
+    monkeypatch.setattr(Library, "reel", answer)
+    with serving(tmp_path) as served:
+        page = open_page(f"{served.url}/#watch/package/club", motion="reduce")
+        page.wait_for_selector(".viewer[data-part=beginning]")
+        assert "in 200 steps" in page.locator(".outcome").inner_text(), "its end is known"
+        for key, step in (("ArrowRight", 1), ("End", MOMENTS - 1), ("ArrowRight", MOMENTS - 1)):
+            page.locator("[type=range]").press(key)
+            assert page.locator(".step").inner_text() == f"step {step} of 200"
+        page.locator(".controls .primary").click()  # it waits for what comes
+        rest.set()
+        page.wait_for_selector(".viewer[data-part=whole]")
+        wait_for(page, f"Number(document.querySelector('.viewer').dataset.step) > {MOMENTS}")
+        assert "Only its first" not in page.locator(".outcome").inner_text()
+    assert asked == [True, False]
 
 
 def test_no_game_of_the_usual_rules_is_cut():
@@ -65,7 +96,7 @@ def test_the_page_says_the_whole_result_and_how_much_of_it_is_shown(
         monkeypatch.setattr(Library, "reel", answer)
         with serving(tmp_path) as served:
             page = open_page(f"{served.url}/#watch/package/club", motion="reduce")
-            page.wait_for_selector(".viewer[data-step]")
+            page.wait_for_selector(".viewer[data-part=whole]")
             words, (lost, won) = page.locator(".outcome").inner_text(), game["final_points"]
             assert f"({won} points won, {lost} lost) in 200 steps." in words
             assert words.endswith("Only its first 60 steps are shown.") == is_cut

@@ -45,14 +45,14 @@ def read(*_, **__):
 # Writes a letter into a file whenever the page could not accept a connection; it is open already,
 # since later there is no descriptor for it.
 COUNTS_TRIES = """
-from pixelpong.faces.page import server
-make, tries = server.make_exception_handler, open("tries", "ab", buffering=0)
+from pixelpong.faces.page import serving
+make, tries = serving.make_exception_handler, open("tries", "ab", buffering=0)
 
 def make_counting(tell):
     handle = make(tell)
     return lambda loop, context: (handle(loop, context), tries.write(b"x"))
 
-server.make_exception_handler = make_counting
+serving.make_exception_handler = make_counting
 """
 
 

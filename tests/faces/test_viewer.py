@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.browser, promise("the page asks nobody")]
 
 STEP = "Number(document.querySelector('.viewer').dataset.step)"
 PLAYS = "document.querySelector('.viewer').dataset.playing"
-SHOWN = ".viewer[data-step]"
+SHOWN = ".viewer[data-part=whole]"
 BOTTOM = """Math.max(...[...document.querySelectorAll('.controls > *, .timeline input')]
     .map((control) => control.getBoundingClientRect().bottom))"""
 WINDOWS = {

@@ -26,7 +26,7 @@ from pixelpong.agent.file import SHIPPED, SHIPPED_FOLDER, read_about
 from pixelpong.config.presets import load_preset
 from pixelpong.faces.display import steps_left
 from pixelpong.faces.look.reel import make_reel
-from pixelpong.faces.page import library
+from pixelpong.faces.page import library, reels
 from pixelpong.faces.page.library import Library
 from pixelpong.faces.page.server import HEADERS, Guard, make_app
 from pixelpong.run.directory import RunDirectory, is_live
@@ -243,6 +243,19 @@ def test_a_game_that_is_under_way_ends_with_the_server(tmp_path):
             asked = pool.submit(httpx.get, url, timeout=PATIENCE)
             assert wait_until(lambda: set(multiprocessing.active_children()) - others)
         assert asked.exception() or asked.result().status_code >= 400
+    assert wait_until(lambda: set(multiprocessing.active_children()) <= others)
+
+
+@pytest.mark.slow
+def test_the_process_that_plays_games_can_start_before_the_first_is_asked_for(tmp_path):
+    others = set(multiprocessing.active_children())
+    with serving(tmp_path) as served:
+        served.page.prepare()
+        (child,) = set(multiprocessing.active_children()) - others
+        url = f"{served.url}/api/runs/package/reels/beginner?part=beginning"
+        reel = httpx.get(url, timeout=PATIENCE).json()
+        assert (len(reel["actions"]), reel["is_cut"]) == (reels.BEGINNING, True)
+        assert set(multiprocessing.active_children()) - others == {child}
     assert wait_until(lambda: set(multiprocessing.active_children()) <= others)
 
 

@@ -14,7 +14,7 @@ import httpx
 from toys import toy_config
 from waiting import wait_until
 
-from pixelpong.faces.page.server import serve
+from pixelpong.faces.page.serving import ServedPage, serve
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
 
@@ -25,15 +25,15 @@ OWN = "127.0.0.1:8080"
 def serving(runs_dir, **options):
     """`serve` in a thread, on a free port, until the block ends: its address, folder and words."""
     stop, told = threading.Event(), []
-    settings = {"host": "127.0.0.1", "port": 0, "opens_browser": False}
-    settings |= {"tell": told.append, "should_stop": stop.is_set}
+    settings = {"host": "127.0.0.1", "port": 0} | options
+    page = ServedPage(runs_dir, **settings, tell=told.append)
     with ThreadPoolExecutor(1) as pool:
-        server = pool.submit(serve, runs_dir, **settings | options)
+        server = pool.submit(serve, page, tell=told.append, should_stop=stop.is_set)
         wait_until(lambda: server.done() or any("Ctrl-C" in line for line in told))
         try:
             if not server.done():
                 url, port = re.search(r"(http://[^/]+:(\d+))/", " ".join(told)).groups()
-                yield SimpleNamespace(url=url, port=int(port), told=told, runs=runs_dir)
+                yield SimpleNamespace(url=url, port=int(port), told=told, runs=runs_dir, page=page)
         finally:
             stop.set()
             server.result()

@@ -22,8 +22,8 @@ import pixelpong.errors
 from pixelpong import evaluation, verification
 from pixelpong.config import OPTIONS, require_used
 from pixelpong.config.presets import load_preset
-from pixelpong.faces import cli, plots
-from pixelpong.faces.page import View, server
+from pixelpong.faces import cli, opening, plots
+from pixelpong.faces.page import View
 from pixelpong.faces.page.library import Library
 from pixelpong.loop import train
 from pixelpong.run.directory import RunDirectory
@@ -226,13 +226,13 @@ def run_shown(call, reader, tmp_path, monkeypatch) -> Iterator[list[str]]:
     """Run commands as they are shown, shortened; collects the pages that were opened."""
     opened: list[str] = []
 
-    def serve(runs_dir, host, port, opens_browser, view=None, **how):
+    def serve(runs_dir, host, port, no_open, view=None):
         view = view or View("list")
         library = Library(runs_dir, view.path)
         library.load_agent(library.id_of(view.path), view.agent)
         opened.append(view.name)
 
-    monkeypatch.setattr(server, "serve", serve)
+    monkeypatch.setattr(opening, "_serve", serve)
     monkeypatch.setattr(jobs, "LocalTrainer", InThisProcess)
     # What takes seconds to draw, to play or to compare is so in tests of its own.
     for kind in ("sweep", "health"):

@@ -28,7 +28,8 @@ from pixelpong.faces.arguments import (
     command,
 )
 from pixelpong.faces.comparing import describe_sweep, describe_tournament
-from pixelpong.faces.looking import dashboard, export, play, plot, record, runs, version, watch
+from pixelpong.faces.looking import export, plot, record, runs, version
+from pixelpong.faces.opening import dashboard, play, watch
 from pixelpong.faces.report import Result, show_count, tell
 from pixelpong.faces.training import Stopped, resume, stoppable, train
 from pixelpong.machine import count_cores

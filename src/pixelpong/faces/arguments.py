@@ -133,7 +133,7 @@ SEED = Help(
 # Classes that annotations name but that need not be loaded, each with a type to replace it.
 _STAND_INS = {
     name: type(name, (), {"__module__": "pixelpong"})
-    for name in ("Config", "Run", "Record", "Policy", "Evaluation", "Event", "Media")
+    for name in ("Config", "Run", "Record", "Policy", "Evaluation", "Event", "Media", "ServedPage")
 }
 _WORDS: dict[type, str] = {int: "a whole number", str: "text", Path: "a path", NoneType: "None"}
 _WORDS |= {type_: f"a {name}" for name, type_ in _STAND_INS.items()}

@@ -8,6 +8,7 @@ the first signal counts; later ones change nothing, because the stop has already
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -53,6 +54,12 @@ def note_signals() -> None:
 def is_command() -> bool:
     """Whether this process is a command, not a notebook or a script."""
     return _handler.is_command
+
+
+def in_notebook() -> bool:
+    """Whether this is a notebook, whose cells are expected to end."""
+    ipython = sys.modules.get("IPython")
+    return getattr(ipython.get_ipython() if ipython else None, "kernel", None) is not None
 
 
 def heed_signals() -> None:

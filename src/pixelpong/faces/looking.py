@@ -1,4 +1,4 @@
-"""Commands that look at runs and agents, without training: lists, films, plots, files, pages."""
+"""Commands that look at runs and agents, without training: lists, films, plots, files."""
 
 from __future__ import annotations
 
@@ -17,9 +17,6 @@ from pixelpong.faces.arguments import (
     AGENT,
     CHECKPOINT,
     EPISODE,
-    HOST,
-    NO_OPEN,
-    PORT,
     SEED,
     Argument,
     Help,
@@ -28,18 +25,15 @@ from pixelpong.faces.arguments import (
     command,
 )
 from pixelpong.faces.report import Result, describe_facts, describe_runs, is_terminal
-from pixelpong.faces.training import stoppable
-from pixelpong.machine import collect_versions, count_cores, describe_machine, require
+from pixelpong.machine import collect_versions, count_cores, describe_machine
 from pixelpong.schema import Count, Meta
 from pixelpong.scores import human_normalised
 
 if TYPE_CHECKING:
     from pixelpong.agent.choice import Agents
     from pixelpong.faces.notebook import Run
-    from pixelpong.faces.page import View
     from pixelpong.run.record import Record
 
-Port = Annotated[int, Meta(ge=0, le=65535)]
 Order = Literal["age", "name", "return", "size"]  # the order of a list of runs
 
 
@@ -224,7 +218,7 @@ def record(  # noqa: PLR0913 - a command with its options
     facts = make_film(
         player,
         functools.partial(play_game, player, seed, episode),
-        name_game(_name_of(agents, agent), player, seed, episode),
+        name_game(name_of(agents, agent), player, seed, episode),
         out or folder / file_name,
         has_overlay=overlay,
         scale=scale,
@@ -245,7 +239,7 @@ def record(  # noqa: PLR0913 - a command with its options
     return Result(facts, f"{facts['file']}: {facts['seconds']:.1f} s, {facts['title']}, {score}")
 
 
-def _name_of(agents: Agents, name: str | Path | Run) -> str:
+def name_of(agents: Agents, name: str | Path | Run) -> str:
     """Return the name of a run, an agent in the package or an agent's file, without its ending."""
     if agents.run is not None:
         return agents.run.path.name
@@ -296,86 +290,12 @@ def export(
 
     agents, which = find_agents(agent, str(checkpoint))
     exported = agents.load(which)
-    path = out or Path(f"{_name_of(agents, agent)}.safetensors")
+    path = out or Path(f"{name_of(agents, agent)}.safetensors")
     if path.suffix != ".safetensors":
         raise ConfigError(f"The name of an agent's file must end in .safetensors, not {path.name}.")
     size = exported.write(path)
     facts = {"file": str(path), "bytes": size, "update": exported.about.get("update")}
     return Result(facts, f"{path}: {size:,} bytes")
-
-
-@command
-def dashboard(
-    runs_dir: Annotated[str | Path, Argument("Folder of the runs.")] = "runs",
-    *,
-    host: Annotated[str, HOST] = "127.0.0.1",
-    port: Annotated[Port, PORT] = 8080,
-    no_open: Annotated[bool, NO_OPEN] = False,
-) -> None:
-    """Show all runs on a live page in a browser (needs the extra [play])."""
-    _serve(Path(runs_dir), host, port, no_open)
-
-
-@command
-def play(
-    agent: Annotated[str | Path | Run, AGENT] = "package",
-    *,
-    checkpoint: Annotated[int | str, CHECKPOINT] = "best",
-    host: Annotated[str, HOST] = "127.0.0.1",
-    port: Annotated[Port, PORT] = 8080,
-    no_open: Annotated[bool, NO_OPEN] = False,
-) -> None:
-    """Play against an agent in a browser (needs the extra [play]).
-
-    By default you start against ``"club"``, which you can beat; a menu has the others.
-    """
-    _serve_game("play", agent, checkpoint, "", host, port, no_open)
-
-
-@command
-def watch(
-    agent: Annotated[str | Path | Run, AGENT] = "package",
-    *,
-    checkpoint: Annotated[int | str, CHECKPOINT] = "best",
-    episode: Annotated[Count, EPISODE] = 0,
-    seed: Annotated[Count, SEED] = 0,
-    host: Annotated[str, HOST] = "127.0.0.1",
-    port: Annotated[Port, PORT] = 8080,
-    no_open: Annotated[bool, NO_OPEN] = False,
-) -> None:
-    """Watch an agent play in a browser, explained step by step (needs the extra [play])."""
-    game = f"{seed}/{episode}" if seed or episode else ""
-    _serve_game("watch", agent, checkpoint, game, host, port, no_open)
-
-
-def _serve_game(
-    name: str,
-    agent: str | Path | Run,
-    checkpoint: int | str,
-    game: str,
-    host: str,
-    port: int,
-    no_open: bool,
-) -> None:
-    from pixelpong.agent.choice import find_agents, require_pong
-    from pixelpong.faces.page import View
-    from pixelpong.run.directory import RUNS_FOLDER
-
-    agents, which = find_agents(agent, str(checkpoint))
-    player = agents.load(which)  # reports errors here instead of on the page
-    if name == "play":
-        require_pong(player, _name_of(agents, agent))
-    folder = agents.run.path.parent if agents.run else RUNS_FOLDER
-    _serve(folder, host, port, no_open, View(name, agents.path, which, game))
-
-
-def _serve(runs_dir: Path, host: str, port: int, no_open: bool, view: View | None = None) -> None:
-    require("The page needs", "starlette", "uvicorn", "websockets", "segno", extra="play")
-    from pixelpong.faces.page.server import serve
-
-    tell = functools.partial(print, file=sys.stderr, flush=True)
-    with stoppable() as should_stop:
-        serve(runs_dir, host, port, not no_open, view, tell=tell, should_stop=should_stop)
 
 
 def version() -> Result:

@@ -25,8 +25,8 @@ answers, so nothing is estimated. ``static/viewer.js`` plays a reel.
 
 A game is always played to its end: ``episode_return``, ``final_points`` and ``steps`` (the moments
 of the game, one more than its decisions) are those of the whole game. If it has more than
-`MAX_MOMENTS`, the pictures and everything else with an entry per step end there, and ``is_cut`` is
-true.
+`MAX_MOMENTS`, or more than were asked for, the pictures and everything else with an entry per step
+end there, and ``is_cut`` is true.
 """
 
 from __future__ import annotations
@@ -72,8 +72,13 @@ _ROWS_IN_PLAY = 159  # rows of the field; the row below is the border, in the ba
 _SIZES = {BALL: 4 * 2, PADDLE: PADDLE_ROWS * 4}  # number of pixels
 
 
-def make_reel(agent: Agent, seed: int, episode: int = 0) -> dict[str, Any]:
-    """Play a game of an evaluation with this seed, and explain each step up to a limit."""
+def make_reel(
+    agent: Agent, seed: int, episode: int = 0, moments: int | None = None
+) -> dict[str, Any]:
+    """Play a game of an evaluation with this seed, and explain each step up to a limit.
+
+    The limit is at most `moments`. To explain takes ten times as long as to play.
+    """
     network, game, before = agent.make_network(), agent.protocol.game, None
     last: dict[str, Any] = {"screen": 0, "field": 0, "saliency": 0}
     packed = {name: bytearray() for name in last}
@@ -81,6 +86,7 @@ def make_reel(agent: Agent, seed: int, episode: int = 0) -> dict[str, Any]:
     lives: list[int] = []
     expectations: list[dict[str, Any]] = []
     limit = MAX_MOMENTS if game == PONG else MAX_MOMENTS_OF_OTHERS
+    limit = limit if moments is None else min(limit, moments)
     for moment in play_game(agent, seed, episode, explains_every=1, explains_before=limit):
         seen = moment.explanation
         if seen is None:

@@ -23,6 +23,7 @@ import threading
 import weakref
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from pixelpong.config.protocols import PONG
 from pixelpong.errors import CheckpointError, RunError
 from pixelpong.faces.display import is_comparable, steps_left
 from pixelpong.faces.page.health import assess
-from pixelpong.faces.page.reels import ReelKey, Reels
+from pixelpong.faces.page.reels import BEGINNING, ReelKey, Reels
 from pixelpong.faces.page.threads import in_thread
 from pixelpong.run.names import is_run, list_runs
 from pixelpong.run.record import Record, identify, list_sweeps
@@ -105,12 +106,20 @@ class Library:
         }
 
     async def reel(
-        self, run_id: str, which: str, seed: int = 0, episode: int = 0, viewer: str = ""
+        self,
+        run_id: str,
+        which: str,
+        seed: int = 0,
+        episode: int = 0,
+        *,
+        viewer: str = "",
+        is_brief: bool = False,
     ) -> bytes:
-        """Return the reel of a saved agent's game as JSON, played now or recently."""
+        """Return the reel of a saved agent's game, or of its beginning, played now or recently."""
         async with self._finding:
             key = await in_thread(lambda: self.find_reel(run_id, which, seed, episode))
-        return await self._reels.get(key, viewer)
+        moments = BEGINNING if is_brief else None
+        return await self._reels.get(replace(key, moments=moments), viewer)
 
     def find_notice(self, viewer: str = "") -> dict[str, str]:
         """Return what games of this server wait for: slow work, this viewer's turn, or nothing."""
@@ -130,6 +139,10 @@ class Library:
             listed = ", ".join(agents.files) or "none yet"
             raise RunError(f"There is no agent with this name. Saved: {listed}.")
         return ReelKey(path, which, seed, episode, tuple(map(identify, agents.files[which])))
+
+    def prepare(self) -> None:
+        """Start the process that makes reels, so that the first one comes sooner."""
+        self._reels.prepare()
 
     def close(self) -> None:
         """End the process that makes reels."""

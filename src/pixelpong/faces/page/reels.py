@@ -20,6 +20,7 @@ from pixelpong.faces.look.reel import make_reel
 from pixelpong.faces.page.threads import BusyError
 from pixelpong.processes import Processes
 
+BEGINNING = 240  # moments of a reel that is made at once; 16 seconds of Pong
 REELS_KEPT = 20  # number of newest reels in memory; each takes a few megabytes
 MAX_WAITING = 16  # most viewers who wait for their game
 
@@ -33,6 +34,7 @@ class ReelKey:
     seed: int
     episode: int
     identities: tuple[Any, ...]  # they change with the agent's files
+    moments: int | None = None  # pictures of so many moments at most, from the beginning
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class Reels:
     async def _make(self, key: ReelKey) -> bytes:
         if key in self._kept:  # another viewer has just waited for it
             return self._kept[key]
-        call = (play_and_explain, key.path, key.which, key.seed, key.episode)
+        call = (play_and_explain, key.path, key.which, key.seed, key.episode, key.moments)
         try:
             reel = await asyncio.wrap_future(self._pool.submit(*call))
             self.read_notice()  # so that lines that no page asks for do not pile up
@@ -108,6 +110,10 @@ class Reels:
             if not self._is_closed:
                 self._pool = Processes(1, hears=True)
             raise RunError("The process that plays games crashed. Try again.") from None
+
+    def prepare(self) -> None:
+        """Start the process, and let it load what a game of Pong needs."""
+        self._pool.submit(play_and_explain, None, "beginner", 0, 0, 1)
 
     def count_ahead(self, viewer: str) -> int:
         """Count the games of others that are played before this viewer's; 0 if none is waited for.
@@ -133,8 +139,10 @@ class Reels:
         self._pool.kill()
 
 
-def play_and_explain(path: Path | None, which: str, seed: int, episode: int) -> bytes:
+def play_and_explain(
+    path: Path | None, which: str, seed: int, episode: int, moments: int | None
+) -> bytes:
     """Make the reel of a game; `path` is a run or an agent's file, None the package."""
     _, agent = open_agent(path, which)
-    reel = make_reel(agent, seed, episode)
+    reel = make_reel(agent, seed, episode, moments)
     return json.dumps(reel, allow_nan=False, separators=(",", ":")).encode()

@@ -12,26 +12,15 @@ can reach the server, every request needs a token instead of a known host.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import errno
 import hmac
-import ipaddress
 import json
 import mimetypes
-import os
 import re
-import socket
-import subprocess
-import sys
-import threading
-import urllib.parse
 from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.datastructures import MutableHeaders
@@ -44,14 +33,11 @@ from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pixelpong.errors import ConfigError, PixelpongError, on_one_line, refusing
-from pixelpong.faces.interrupts import is_command
-from pixelpong.faces.page import View
-from pixelpong.faces.page.connections import Connections, make_exception_handler
-from pixelpong.faces.page.game import MAX_MESSAGE, Seats, play_socket
-from pixelpong.faces.page.joining import draw_in_text, draw_picture, make_token
+from pixelpong.errors import PixelpongError, on_one_line
+from pixelpong.faces.page.game import Seats, play_socket
+from pixelpong.faces.page.joining import draw_picture
 from pixelpong.faces.page.library import Library
-from pixelpong.faces.page.threads import BusyError, in_thread, start
+from pixelpong.faces.page.threads import BusyError, in_thread
 
 T = TypeVar("T")
 
@@ -71,146 +57,6 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
 }
 OWN_SITES = {"same-origin", "none"}  # "none": the person typed or reloaded the address
-
-
-def serve(
-    runs_dir: Path,  # need not exist yet
-    host: str,  # if other machines can reach this address, requests need a token
-    port: int,  # if it is taken, any free port is used; 0 means any port
-    opens_browser: bool,
-    view: View | None = None,  # by default the list of runs
-    *,
-    tell: Callable[[str], None],
-    should_stop: Callable[[], bool],  # called ten times a second
-) -> None:
-    """Serve the page until `should_stop` returns True, then end within a few seconds.
-
-    A read that hangs is left behind in a daemon thread. If the process of a command still does not
-    end, it kills itself.
-    """
-    library = Library(runs_dir, view.path if view else None)
-    app = make_app(library)
-    listening, guard = listen(host, port, app)
-    app.state.address = guard.url(host=guard.hosts[-1]) if guard.token else ""
-    if port not in (0, guard.port):
-        tell(f"port {port} is taken; using {guard.port}")
-    page = _fragment(view, library) if view else ""
-    tell(f"pixelpong is at {guard.url(page)}")
-    if len(guard.hosts) > 1:
-        tell(f"from another machine: {guard.url(page, guard.hosts[1])}")
-    if app.state.address and sys.stderr.isatty() and "utf" in sys.stderr.encoding.lower():
-        tell(draw_in_text(guard.url(page, guard.hosts[-1])))
-    tell("press Ctrl-C to stop")
-    if not (runs_dir.is_dir() or view):
-        tell(f"{runs_dir} does not exist yet; runs will be listed as soon as it does")
-    if opens_browser:
-        _open_browser(guard.url(page))
-    server = _make_server(guard)
-
-    async def run() -> None:
-        asyncio.get_running_loop().set_exception_handler(make_exception_handler(tell))
-        await server.serve([listening])
-
-    with listening:
-        # The server does not run in the main thread, where uvicorn would handle signals.
-        serving = start(lambda: asyncio.run(run()))
-        while not serving.done() and not should_stop():
-            wait([serving], POLL_SECONDS)
-        server.should_exit = True
-        if is_command():
-            _exit_if_stuck(tell)
-        _, late = wait([serving, start(library.close)], END_SECONDS)
-        if serving not in late:
-            serving.result()
-
-
-def _fragment(view: View, library: Library) -> str:
-    """Return the end of the page's address, which opens a view."""
-    fragment = f"#{view.name}/{urllib.parse.quote(library.id_of(view.path))}/{view.agent}"
-    return f"{fragment}?{view.game}" if view.game else fragment
-
-
-def _make_server(guard: Guard) -> uvicorn.Server:
-    connections = Connections(guard)
-    config = uvicorn.Config(
-        connections,
-        http=connections.make_protocol(),
-        ws="websockets-sansio",
-        ws_per_message_deflate=False,  # frames of the game are already compact
-        ws_max_size=MAX_MESSAGE,
-        lifespan="off",
-        log_config=None,
-        log_level="critical",
-        server_header=False,
-        proxy_headers=False,  # anybody can send such headers
-        backlog=64,  # asyncio accepts up to this many at once, even without free descriptors
-        timeout_graceful_shutdown=1,
-    )
-    return uvicorn.Server(config)
-
-
-def _exit_if_stuck(tell: Callable[[str], None]) -> None:
-    """Kill this process if it still exists some seconds after it should have ended.
-
-    Python waits for the threads of libraries, and such a thread may hang in a read.
-    """
-
-    def end() -> None:
-        tell("something hangs, probably a read from a disk; exiting without waiting for it")
-        os._exit(1)
-
-    timer = threading.Timer(2 * END_SECONDS, end)
-    timer.daemon = True
-    timer.start()
-
-
-def _open_browser(url: str) -> None:
-    """Open `url` with the webbrowser module in another process, because it may print or wait."""
-    displays = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
-    if sys.platform.startswith("linux") and not any(map(os.environ.get, displays)):
-        return  # the only browser would run in the terminal, over our own output
-    command = [sys.executable, "-P", "-m", "webbrowser", url]
-    streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-    settings = streams | {"start_new_session": True}
-    threading.Thread(target=subprocess.run, args=(command,), kwargs=settings, daemon=True).start()
-
-
-def listen(host: str, port: int, app: ASGIApp) -> tuple[socket.socket, Guard]:
-    """Listen on an IPv4 address, at `port` or at any free port."""
-    failure, advice = f"cannot listen on {host[:60]}:{port}", "choose another --host or --port"
-    with refusing(failure, ConfigError, advice):
-        addresses = socket.getaddrinfo(host, None, socket.AF_INET)
-        address = ipaddress.ip_address(addresses[0][4][0])
-        try:
-            bound = socket.create_server((str(address), port))
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise
-            bound = socket.create_server((str(address), 0))
-    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # otherwise answers take 40 ms
-    names: tuple[str, ...] = (host.lower(),)
-    if address.is_unspecified:
-        names = ("127.0.0.1", _find_own_address())
-    token = None if address.is_loopback else make_token()
-    return bound, Guard(app, names, bound.getsockname()[1], token)
-
-
-def _find_own_address() -> str:
-    """Find this machine's address on its network, because phones do not find it by its name.
-
-    Linux is asked for the addresses of its interfaces; elsewhere this is the name. Nothing is sent.
-    """
-    if sys.platform.startswith("linux"):
-        import fcntl
-
-        for _, name in socket.if_nameindex():
-            request = name.encode()[:15].ljust(40, b"\0")
-            with contextlib.suppress(OSError), socket.socket(type=socket.SOCK_DGRAM) as probe:
-                answer = fcntl.ioctl(probe, INTERFACE_ADDRESS, request)
-                address = ipaddress.ip_address(answer[20:24])
-                if not address.is_loopback:
-                    return str(address)
-    return socket.gethostname().lower()
 
 
 @dataclass(frozen=True)
@@ -320,7 +166,9 @@ def make_app(library: Library) -> Starlette:
     async def answer_reel(request: Request) -> Response:
         client = request.client.host if request.client else ""
         viewer = request.query_params.get("viewer", client)[:100]
-        reel = await _while_connected(request, library.reel(**request.path_params, viewer=viewer))
+        is_brief = request.query_params.get("part") == "beginning"
+        making = library.reel(**request.path_params, viewer=viewer, is_brief=is_brief)
+        reel = await _while_connected(request, making)
         return Response(reel, media_type="application/json")
 
     async def answer_notice(request: Request) -> Response:

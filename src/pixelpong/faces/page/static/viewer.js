@@ -9,7 +9,7 @@ import { drawRows, drawScreen, drawSight, unpackPictures } from "./pictures.js";
 
 const FOLLOW_MS = 15_000, RETRY_MS = 3000; // until a newer agent is shown, or one that failed
 const VIEWER = Math.random().toString(36).slice(2); // its newest request replaces its older ones
-const PLAYING = "The agent is playing a game, which takes a few seconds…";
+const PLAYING = "The agent is playing a game…";
 const KEYS = [[" ", "Space"], ["arrowleft", "ArrowLeft"], ["arrowright", "ArrowRight"], ["f", "KeyF"]];
 const SYMBOLS = { up: "▲", down: "▼", stay: "●" };
 const settings = { speed: 1, sight: "field" }; // kept from one game to the next
@@ -106,22 +106,44 @@ export class ReelView {
     this.request?.abort();
     clearTimeout(this.timer);
     const again = () => { this.timer = null; this.update(this.run); };
-    const request = new AbortController(), { signal } = request, { id } = this.run;
+    const request = new AbortController(), { signal } = request;
     Object.assign(this, { request, shown: which, timer: setTimeout(again, FOLLOW_MS) });
     const waiting = new AbortController();
     this.say(PLAYING, true);
     showNotices(waiting.signal, (line) => this.say(line || PLAYING, true), VIEWER);
-    const address = [`api/runs/${id}/reels/${which}`, this.game].filter(Boolean).join("/");
-    const reel = await ask(`${address}?viewer=${VIEWER}`, signal);
+    // To explain a whole game takes seconds. So its beginning comes first, and plays meanwhile.
+    const beginning = await this.load(which, "beginning", signal);
     waiting.abort();
-    const fail = (error) => { this.say("This game cannot be shown."); throw error; };
-    const pictures = reel.problem ? null : await unpackPictures(reel).catch(fail);
     if (signal.aborted) return;
-    if (!pictures) {
+    if (beginning.problem) {
       clearTimeout(this.timer);
       Object.assign(this, { shown: null, timer: setTimeout(again, RETRY_MS) });
-      return void this.say(reel.problem);
+      return void this.say(beginning.problem);
     }
+    this.player?.setPlaying(false);
+    const player = this.player = new Player(this.stage, beginning);
+    this.describe(which, beginning);
+    if (!beginning.is_cut) return;
+    const whole = await this.load(which, "whole", signal);
+    if (signal.aborted) return;
+    if (whole.problem) return void this.say(whole.problem);
+    const steps = formatCount(whole.actions.length);
+    if (whole.is_cut) this.say(`${this.outcome.textContent} Only its first ${steps} steps are shown.`);
+    player.extend(whole);
+  }
+
+  /** A part of a game, with its pictures, or with a `problem`. */
+  async load(which, part, signal) {
+    const address = [`api/runs/${this.run.id}/reels/${which}`, this.game].filter(Boolean).join("/");
+    const reel = await ask(`${address}?viewer=${VIEWER}&part=${part}`, signal);
+    const fail = (error) => { this.say("This game cannot be shown."); throw error; };
+    const pictures = reel.problem ? null : await unpackPictures(reel).catch(fail);
+    return { ...reel, pictures };
+  }
+
+  /** Say whose game this is, and how it ends. */
+  describe(which, reel) {
+    const { id } = this.run;
     const [lost, won] = reel.final_points, steps = formatCount(reel.steps - 1);
     const points = `return ${formatSigned(reel.episode_return)} (${won} points won, ${lost} lost)`;
     const names = { package: `${which} in the package`, best: "agent" }; // best: of a file
@@ -129,11 +151,7 @@ export class ReelView {
     const result = isPong(reel) ? points : `score ${formatNumber(reel.episode_return)}`;
     const how = isPong(reel) ? "" : ", with sampled actions";
     const played = `game ${reel.episode} of seed ${reel.seed} on ${reel.protocol}${how}`;
-    const shown = `Only its first ${formatCount(reel.actions.length)} steps are shown.`;
-    const words = `The ${name}: ${result} in ${steps} steps. This is ${played}.`;
-    this.say(reel.is_cut ? `${words} ${shown}` : words);
-    this.player?.setPlaying(false);
-    this.player = new Player(this.stage, reel, pictures);
+    this.say(`The ${name}: ${result} in ${steps} steps. This is ${played}.`);
   }
 
   say(text, isBusy = false) {
@@ -142,10 +160,11 @@ export class ReelView {
   }
 }
 
-// Plays a reel; faces/look/reel.py describes it.
+// Plays a reel; faces/look/reel.py describes it. It may begin with the beginning of a game alone.
 class Player {
-  constructor(element, reel, pictures) {
-    Object.assign(this, { reel, pictures, step: 0, last: reel.actions.length - 1 });
+  constructor(element, reel) {
+    const end = (reel.is_cut ? reel.steps : reel.actions.length) - 1;
+    Object.assign(this, { reel, step: 0, end });
     this.hasValue = reel.values[0] !== null;
     this.isPong = isPong(reel);
     this.root = build("div", { class: "viewer", role: "group", "aria-label": "A game" });
@@ -154,7 +173,9 @@ class Player {
     for (const [name, colour] of Object.entries(reel.colours)) {
       this.root.style.setProperty(`--${name}`, colour);
     }
-    this.root.dataset.kind = this.isPong ? "pong" : "other";
+    Object.assign(this.root.dataset, {
+      kind: this.isPong ? "pong" : "other", part: reel.is_cut ? "beginning" : "whole",
+    });
     this.bars = reel.action_names.map((name) => {
       const bar = build("span", { class: "bar", "aria-hidden": "true" });
       if (this.isPong) bar.style.setProperty("--colour", `var(--${name})`);
@@ -164,14 +185,30 @@ class Player {
     });
     this.find(".actions").append(...this.bars.map(({ row }) => row));
     this.find(".thoughts p").hidden = this.find(".outcomes").parentNode.hidden = !this.hasValue;
-    this.find(".expectation").hidden = !reel.expectations.length;
     this.find(".line-name").textContent = this.hasValue
       ? "The line is the value, from −1 to +1." : "The line is the probability of up.";
     if (!this.isPong) this.adaptWords();
-    this.drawTimeline();
     this.connect();
+    this.measure();
     element.replaceChildren(this.root);
     this.setPlaying(!matchMedia("(prefers-reduced-motion: reduce)").matches);
+  }
+
+  /** Go on with the whole game. */
+  extend(reel) {
+    this.reel = reel;
+    this.end = reel.actions.length - 1;
+    this.measure();
+    this.show(this.step);
+    this.root.dataset.part = "whole";
+  }
+
+  /** Set and draw what depends on how much of the game is there. */
+  measure() {
+    this.last = this.reel.actions.length - 1; // the last step that is there, of those to `end`
+    this.range.max = this.end;
+    this.find(".expectation").hidden = !this.reel.expectations.length;
+    this.drawTimeline();
   }
 
   /** Words for a game other than Pong. */
@@ -196,8 +233,8 @@ class Player {
   }
 
   drawTimeline() {
-    const { reel, last } = this, level = this.makeLevel();
-    const x = (step) => (1000 * step) / last, curve = { colour: "note", width: 1.25 };
+    const { reel, end } = this, level = this.makeLevel();
+    const x = (step) => (1000 * step) / end, curve = { colour: "note", width: 1.25 };
     const line = reel.values.map((_, step) => [x(step), 15 + 70 * level(step)]);
     this.points = reel.points.flatMap(([lost, won], step) => {
       const before = Math.max(0, step - 1), [lostBefore, wonBefore] = reel.points[before];
@@ -209,22 +246,20 @@ class Player {
       return drawLine({ colour, width: 3 }, [[x(step), from], [x(step), to]]);
     });
     const box = { viewBox: "0 0 1000 100", preserveAspectRatio: "none", "aria-hidden": "true" };
+    this.find(".timeline svg")?.remove();
     this.find(".timeline").prepend(build("svg:svg", box, drawLine(curve, line), marks));
   }
 
   connect() {
-    const { find, reel } = this, overlay = find("[type=checkbox]"), speed = find("select");
-    const points = this.points.map(({ step }) => step);
-    const arrivals = reel.expectations.map(({ step }) => step);
+    const { find } = this, overlay = find("[type=checkbox]"), speed = find("select");
     const on = (element, name, task) => element.addEventListener(name, task);
     this.range = find("[type=range]");
-    this.range.max = this.last;
     on(this.range, "input", () => { this.isTouched = true; this.go(Number(this.range.value)); });
     const tasks = [
-      () => this.jump(points, -1), () => this.nudge(-1), () => this.toggle(),
-      () => this.nudge(1), () => this.jump(points, 1),
+      () => this.jump(this.points, -1), () => this.nudge(-1), () => this.toggle(),
+      () => this.nudge(1), () => this.jump(this.points, 1),
       () => toggleFullScreen(this.root.closest(".games")),
-      () => { this.nudge(0); this.jump(arrivals, 1); },
+      () => { this.nudge(0); this.jump(this.reel.expectations, 1); },
     ];
     this.root.querySelectorAll("button").forEach((button, index) => {
       on(button, "click", ({ detail }) => {
@@ -260,11 +295,12 @@ class Player {
     const rate = this.reel.steps_per_second * settings.speed;
     const advance = () => {
       if (this.step < this.last) return this.show(this.step + 1);
+      if (this.step < this.end) return; // the rest is on its way
       this.isTouched = false; // it has been seen to its end, so a newer one may come
       this.setPlaying(false);
     };
     clearInterval(this.clock);
-    if (isPlaying && this.step >= this.last) this.show(0);
+    if (isPlaying && this.step >= this.end) this.show(0);
     if (isPlaying) this.clock = setInterval(advance, 1000 / rate);
     this.go(this.step);
     this.isPlaying = isPlaying;
@@ -272,22 +308,22 @@ class Player {
     this.root.dataset.playing = isPlaying;
   }
 
-  jump(steps, direction) {
+  jump(moments, direction) {
     this.isTouched = true;
-    const isAhead = (step) => direction * (step - this.step) > 0;
-    const target = direction > 0 ? steps.find(isAhead) : steps.findLast(isAhead);
-    this.go(target ?? (direction > 0 ? this.last : 0));
+    const isAhead = ({ step }) => direction * (step - this.step) > 0;
+    const target = direction > 0 ? moments.find(isAhead) : moments.findLast(isAhead);
+    this.go(target?.step ?? (direction > 0 ? this.last : 0));
   }
 
   // Show a step that a person has chosen, and tell screen readers, which do not hear what plays.
   go(step) {
     this.show(Math.max(0, Math.min(this.last, step)));
-    const words = `step ${this.step} of ${this.last}, ${this.find(".score").textContent}`;
+    const words = `step ${this.step} of ${this.end}, ${this.find(".score").textContent}`;
     this.range.setAttribute("aria-valuetext", words);
   }
 
   show(step) {
-    const { find, reel, pictures } = this, [lost, won] = reel.points[step];
+    const { find, reel } = this, { pictures } = reel, [lost, won] = reel.points[step];
     this.step = step;
     drawScreen(find(".screen"), pictures.screen.at(step), reel.palette);
     drawSight(find(".sight"), settings.sight, pictures[settings.sight].at(step), reel);
@@ -308,7 +344,7 @@ class Player {
     const lives = reel.lives ? `, lives ${reel.lives[step]}` : "";
     find(".score").textContent = this.isPong
       ? `opponent ${lost} : ${won} agent` : `score ${formatNumber(won - lost)}${lives}`;
-    find(".step").textContent = `step ${step} of ${this.last}`;
+    find(".step").textContent = `step ${step} of ${this.end}`;
     this.range.value = step;
     Object.assign(this.root.dataset, { step, sight: settings.sight });
     this.showExpectation();
