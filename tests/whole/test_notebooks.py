@@ -11,6 +11,8 @@ from types import SimpleNamespace
 import pytest
 from shown import DOCS
 
+import pixelpong
+
 jupytext = pytest.importorskip("jupytext")
 jinja2 = pytest.importorskip("jinja2")
 inputtransformer2 = pytest.importorskip("IPython.core.inputtransformer2")
@@ -19,6 +21,7 @@ import notebooks  # noqa: E402
 
 FOLDERS = (DOCS / "tutorial", DOCS / "zh/tutorial")
 CHAPTERS = sorted((DOCS / "tutorial").glob("[0-9]*_*.md"))
+BOTH = ("{wheel}", "constraints.txt")  # beside a notebook
 
 
 def read_targets(text: str) -> list[str]:
@@ -74,26 +77,28 @@ def test_no_name_of_a_chapter_is_missing_unused_or_hidden_by_another(chapter):
 
 
 @pytest.mark.parametrize(
-    ("source", "beside", "folder", "wanted"),
+    ("release", "beside", "folder", "wanted"),
     [
-        ("pixelpong[all] @ git+x", "", "", "-q pixelpong[all] @ git+x"),
-        ("", "pixelpong-0-any.whl", "", '-q "{here}/pixelpong-0-any.whl[all]"'),
-        ("", "", "src/pixelpong", '-q -c "{clone}/constraints.txt" -e "{clone}[all]"'),
-        ("", "", "", None),
+        ("ftp://x/", (), "", '-q -c "ftp://x/constraints.txt" "pixelpong[all] @ ftp://x/{wheel}"'),
+        ("", ("{wheel}",), "", '-q "{here}/{wheel}[all]"'),
+        ("", BOTH, "", '-q -c "{here}/constraints.txt" "{here}/{wheel}[all]"'),
+        ("", (), "src/pixelpong", '-q -c "{clone}/constraints.txt" -e "{clone}[all]"'),
+        ("", (), "", None),
     ],
-    ids=["source", "wheel", "clone", "none"],
+    ids=["release", "wheel", "wheel and pins", "clone", "none"],
 )  # fmt: skip
 def test_the_first_cell_installs_what_is_missing(
-    source, beside, folder, wanted, tmp_path, monkeypatch
+    release, beside, folder, wanted, tmp_path, monkeypatch
 ):
+    wheel = f"pixelpong-{pixelpong.__version__}-py3-none-any.whl"
     clone, here = tmp_path / "a clone", tmp_path / "a clone/docs/_build/ipynb"
     here.mkdir(parents=True)
     (clone / folder).mkdir(parents=True, exist_ok=True)
-    if beside:
-        (here / beside).touch()
+    for name in beside:
+        (here / name.format(wheel=wheel)).touch()
     monkeypatch.chdir(here)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    cell = notebooks.make_notebook(DOCS / "tutorial/01_the_game.md", source).cells[0].source
+    cell = notebooks.make_notebook(DOCS / "tutorial/01_the_game.md", release).cells[0].source
     asked = []
 
     class Shell:
@@ -108,7 +113,10 @@ def test_the_first_cell_installs_what_is_missing(
             exec(code, space)
     else:
         exec(code, space)
-        assert asked == [("pip", f"install {wanted.format(here=here, clone=clone)}")]
+        assert asked == [("pip", f"install {wanted.format(here=here, clone=clone, wheel=wheel)}")]
+        monkeypatch.setattr("numpy.__version__", "1.0")
+        with pytest.raises(RuntimeError, match="restart the kernel"):
+            exec(code, space)
 
 
 def test_the_site_offers_the_notebook_of_each_chapter(tmp_path):
