@@ -51,7 +51,7 @@ suppress_warnings = ["myst.strikethrough"]
 
 # Notebooks: run once, and again when the code that they run has changed.
 nb_execution_mode = "cache"
-nb_execution_timeout = 300
+nb_execution_timeout = 900
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_merge_streams = True
