@@ -170,3 +170,35 @@ def test_a_title_names_the_agent(site, open_page, address, title):
     page.wait_for_selector(SHOWN)
     assert page.get_by_role("heading", level=1).inner_text() == title
     assert page.title() == f"{title} · pixelpong"
+
+
+def test_the_seconds_around_a_step_are_saved_as_a_film(site, open_page, tmp_path):
+    av = pytest.importorskip("av")
+    page = open_page(f"{site.url}/#watch/package/beginner?3/1", "reduce")
+    page.wait_for_selector(SHOWN)
+    page.locator("[type=range]").press("End")
+    last = page.evaluate(STEP)
+    page.get_by_role("button", name="Previous point").click()
+    step = page.evaluate(STEP)
+    with page.expect_download(timeout=0) as saving:
+        page.get_by_role("button", name="Save a film").click()
+    file = saving.value
+    assert file.suggested_filename == f"game-1-of-seed-3-step-{step}.mp4"
+    file.save_as(tmp_path / "film.mp4")
+    with av.open(tmp_path / "film.mp4") as film:
+        frames = sum(1 for _ in film.decode(video=0))
+        rate = float(film.streams.video[0].average_rate)
+    first = step - int(10 * rate)
+    assert 0 <= frames - (last - first + round(rate)) <= 1, "from ten seconds before to the end"
+    wait_for(page, "document.querySelector('.save-note').textContent === ''")
+    assert page.locator(".save").is_enabled()
+
+
+def test_a_film_that_cannot_be_made_says_why(site, open_page, monkeypatch):
+    monkeypatch.setattr("pixelpong.machine.is_installed", lambda library: library != "av")
+    page = open_page(f"{site.url}/#watch/package/beginner", "reduce")
+    page.may_fail = True  # the browser reports an answer with an error
+    page.wait_for_selector(SHOWN)
+    page.get_by_role("button", name="Save a film").click()
+    wait_for(page, "document.querySelector('.save-note').textContent.includes('[video]')")
+    assert page.locator(".save").is_enabled()

@@ -311,7 +311,7 @@ def test_the_chapter_about_an_agent_works_with_the_readers_own(toy_runs, tmp_pat
     (chapter,) = (it for it in CHAPTERS if it.stem.startswith("11_"))
     text = chapter.read_text("utf-8")
     for old, new in {
-        'AGENT = None': f"AGENT = {str(toy_runs['fast'])!r}",
+        "AGENT = None": f"AGENT = {str(toy_runs['fast'])!r}",
         "GAMES, SEED = 40": "GAMES, SEED = 3",
         "WATCHED_STEPS = 5_000": "WATCHED_STEPS = 500",
     }.items():

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -225,19 +224,14 @@ class Policy:
             seconds: length of the film; None for the whole game, about 20 MB.
         """
         from pixelpong.agent.game import play_game
-        from pixelpong.faces.look.film import make_film, name_game
+        from pixelpong.faces.look.film import encode_film, name_game
         from pixelpong.faces.look.media import Media
 
         agent, is_greedy = self._agent, None if sampled is None else not sampled
         play = functools.partial(play_game, agent, seed, episode, is_greedy=is_greedy)
         title = name_game(Path(self.name).name, agent, seed, episode, is_greedy=is_greedy)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "replay.mp4"
-            make_film(
-                agent, play, title, path,
-                has_overlay=overlay, scale=2, speed=speed, seconds=seconds,
-            )  # fmt: skip
-            return Media(path.read_bytes(), title)
+        how = {"has_overlay": overlay, "scale": 2, "speed": speed, "seconds": seconds}
+        return Media(encode_film(agent, play, title, **how), title)
 
     def __repr__(self) -> str:
         facts = [f"{self.algorithm} on {self.protocol}"]

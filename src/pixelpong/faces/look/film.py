@@ -16,6 +16,7 @@ import functools
 import io
 import itertools
 import math
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -102,6 +103,16 @@ def make_film(  # noqa: PLR0913 - the options of the command `record`
         "width": film.width,
         "height": film.height,
     }
+
+
+def encode_film(
+    agent: Agent, play: Callable[..., Iterator[Moment]], title: str, **how: Any
+) -> bytes:
+    """Play a game and return its film, an MP4; the options are those of `make_film`."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "film.mp4"
+        make_film(agent, play, title, path, **how)
+        return path.read_bytes()
 
 
 def find_best_part(scores: Sequence[int], num_steps: int) -> int:

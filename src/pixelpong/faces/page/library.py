@@ -35,8 +35,9 @@ from pixelpong.config.protocols import PONG
 from pixelpong.errors import CheckpointError, RunError
 from pixelpong.faces.display import is_comparable, steps_left
 from pixelpong.faces.page.health import assess
-from pixelpong.faces.page.reels import BEGINNING, ReelKey, Reels
+from pixelpong.faces.page.reels import BEGINNING, FilmKey, ReelKey, Reels
 from pixelpong.faces.page.threads import in_thread
+from pixelpong.machine import require
 from pixelpong.run.names import is_run, list_runs
 from pixelpong.run.record import Record, identify, list_sweeps
 from pixelpong.scores import find_scores
@@ -120,6 +121,15 @@ class Library:
             key = await in_thread(lambda: self.find_reel(run_id, which, seed, episode))
         moments = BEGINNING if is_brief else None
         return await self._reels.get(replace(key, moments=moments), viewer)
+
+    async def film(
+        self, run_id: str, which: str, seed: int, episode: int, middle: int, *, viewer: str = ""
+    ) -> bytes:
+        """Return a film of twenty seconds around a step of a saved agent's game, as MP4."""
+        require("Films need", "av", "PIL", extra="video")
+        async with self._finding:
+            key = await in_thread(lambda: self.find_reel(run_id, which, seed, episode))
+        return await self._reels.get(FilmKey(key, middle), viewer)
 
     def find_notice(self, viewer: str = "") -> dict[str, str]:
         """Return what games of this server wait for: slow work, this viewer's turn, or nothing."""

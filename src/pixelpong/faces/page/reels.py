@@ -1,4 +1,4 @@
-"""Agents' games for the page, played one after another by a process of low priority.
+"""Agents' games for the page, and films of them, made one after another by a process.
 
 A request waits here, in no thread of the page, so any number of them leave the rest of the page
 responsive. A request whose client has left is never played. Each viewer waits for one game at a
@@ -8,6 +8,7 @@ time, because a person looks at the newest choice.
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -15,12 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from pixelpong.agent.choice import open_agent
+from pixelpong.agent.game import play_game
 from pixelpong.errors import RunError
-from pixelpong.faces.look.reel import make_reel
+from pixelpong.faces.look.film import encode_film, name_game
+from pixelpong.faces.look.reel import make_reel, steps_per_second
 from pixelpong.faces.page.threads import BusyError
 from pixelpong.processes import Processes
 
 BEGINNING = 240  # moments of a reel that is made at once; 16 seconds of Pong
+FILM_SECONDS = 20
 REELS_KEPT = 20  # number of newest reels in memory; each takes a few megabytes
 MAX_WAITING = 16  # most viewers who wait for their game
 
@@ -36,27 +40,46 @@ class ReelKey:
     identities: tuple[Any, ...]  # they change with the agent's files
     moments: int | None = None  # pictures of so many moments at most, from the beginning
 
+    def call(self) -> tuple[Any, ...]:
+        """Return the function that makes the reel, and its arguments."""
+        return play_and_explain, self.path, self.which, self.seed, self.episode, self.moments
+
+
+@dataclass(frozen=True)
+class FilmKey:
+    """The game of a reel, and the step in the middle of a film of it."""
+
+    reel: ReelKey
+    middle: int
+
+    def call(self) -> tuple[Any, ...]:
+        """Return the function that makes the film, and its arguments."""
+        game = self.reel
+        return play_and_film, game.path, game.which, game.seed, game.episode, self.middle
+
 
 @dataclass(frozen=True)
 class _Request:
-    key: ReelKey
+    key: ReelKey | FilmKey
     answer: asyncio.Future[bytes] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
 
 
 class Reels:
-    """Reels (`pixelpong.faces.look.reel`) as JSON, made on request or taken from a cache."""
+    """Reels (`pixelpong.faces.look.reel`) as JSON, and films, made on request or from a cache."""
 
     def __init__(self) -> None:
         """Start with an empty cache and without a process."""
         self._pool, self._is_closed = Processes(1, hears=True), False
-        self._kept: dict[ReelKey, bytes] = {}  # the newest last
+        self._kept: dict[ReelKey | FilmKey, bytes] = {}  # the newest last
         self._waiting: dict[str, _Request] = {}  # by viewer, the oldest first
         self._player: asyncio.Task[None] | None = None
 
-    async def get(self, key: ReelKey, viewer: str) -> bytes:
-        """Return the reel with this key, as JSON; to withdraw the request, cancel the call.
+    async def get(self, key: ReelKey | FilmKey, viewer: str) -> bytes:
+        """Return the reel with this key, as JSON, or the film, as MP4.
+
+        To withdraw the request, cancel the call.
 
         Raises:
             BusyError: a newer request of this viewer has come, or too many viewers are waiting.
@@ -98,12 +121,11 @@ class Reels:
         finally:
             request.answer.cancel()  # in case this task was cancelled
 
-    async def _make(self, key: ReelKey) -> bytes:
+    async def _make(self, key: ReelKey | FilmKey) -> bytes:
         if key in self._kept:  # another viewer has just waited for it
             return self._kept[key]
-        call = (play_and_explain, key.path, key.which, key.seed, key.episode, key.moments)
         try:
-            reel = await asyncio.wrap_future(self._pool.submit(*call))
+            reel = await asyncio.wrap_future(self._pool.submit(*key.call()))
             self.read_notice()  # so that lines that no page asks for do not pile up
             return self._keep(key, reel)
         except BrokenProcessPool:  # killed during the game or before it
@@ -126,7 +148,7 @@ class Reels:
         """Return the line about slow work in the process that makes reels, or ``""``."""
         return self._pool.read_notice()
 
-    def _keep(self, key: ReelKey, reel: bytes) -> bytes:
+    def _keep(self, key: ReelKey | FilmKey, reel: bytes) -> bytes:
         self._kept.pop(key, None)
         self._kept[key] = reel
         if len(self._kept) > REELS_KEPT:
@@ -146,3 +168,20 @@ def play_and_explain(
     _, agent = open_agent(path, which)
     reel = make_reel(agent, seed, episode, moments)
     return json.dumps(reel, allow_nan=False, separators=(",", ":")).encode()
+
+
+def play_and_film(path: Path | None, which: str, seed: int, episode: int, middle: int) -> bytes:
+    """Make a film of `FILM_SECONDS` around a step of a game, with what the agent sees."""
+    _, agent = open_agent(path, which)
+    rate = steps_per_second(agent.protocol)
+    name = "package" if path is None else path.name.removesuffix(".safetensors")
+    return encode_film(
+        agent,
+        functools.partial(play_game, agent, seed, episode),
+        name_game(name, agent, seed, episode),
+        has_overlay=True,
+        scale=2,
+        speed=1.0,
+        seconds=FILM_SECONDS,
+        start=max(0, middle - int(rate * FILM_SECONDS / 2)),
+    )

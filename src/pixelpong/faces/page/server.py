@@ -171,6 +171,11 @@ def make_app(library: Library) -> Starlette:
         reel = await _while_connected(request, making)
         return Response(reel, media_type="application/json")
 
+    async def answer_film(request: Request) -> Response:
+        viewer = request.query_params.get("viewer", "")[:100]
+        making = library.film(**request.path_params, viewer=viewer)
+        return Response(await _while_connected(request, making), media_type="video/mp4")
+
     async def answer_notice(request: Request) -> Response:
         return _answer(library.find_notice(request.query_params.get("viewer", "")[:100]))
 
@@ -191,6 +196,10 @@ def make_app(library: Library) -> Starlette:
             Route("/api/runs/{run_id:path}/reels/{which}", answer_reel),
             Route(
                 "/api/runs/{run_id:path}/reels/{which}/{seed:number}/{episode:number}", answer_reel
+            ),
+            Route(
+                "/api/runs/{run_id:path}/films/{which}/{seed:number}/{episode:number}/{middle:number}",
+                answer_film,
             ),
             Route("/api/runs/{run_id:path}", as_json(library.describe)),
             Route("/api/several/{ids:path}", as_json(library.compare)),

@@ -1,5 +1,6 @@
 // Shared by all views: making elements, asking the server, numbers in words.
 
+const NO_ANSWER = "The server does not answer. Is it still running?";
 const SVG = "http://www.w3.org/2000/svg";
 const LIVE_MS = 1000, REST_MS = 5000; // between two questions, if something trains or nothing does
 const PATIENCE = 9; // pause, in times that an answer took: asking must not slow down training
@@ -58,7 +59,18 @@ export async function ask(path, signal) {
     const text = await answer.text();
     return { ...JSON.parse(text), status: answer.status, text };
   } catch {
-    return { problem: "The server does not answer. Is it still running?", status: 0, text: "" };
+    return { problem: NO_ANSWER, status: 0, text: "" };
+  }
+}
+
+/** The `url` of a file that the server makes, or a `problem`. */
+export async function askFile(path) {
+  try {
+    const answer = await fetch(path);
+    if (!answer.ok) return JSON.parse(await answer.text());
+    return { url: URL.createObjectURL(await answer.blob()) };
+  } catch {
+    return { problem: NO_ANSWER };
   }
 }
 

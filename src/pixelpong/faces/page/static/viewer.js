@@ -1,6 +1,6 @@
 // A game of an agent with what the network sees, decides and expects; and the choice of the agent.
 import {
-  ask, build, findEnds, formatCount, formatNumber, formatReturn, formatSigned, isPong, rewrite,
+  ask, askFile, build, findEnds, formatCount, formatNumber, formatReturn, formatSigned, isPong, rewrite,
   showNotices,
 } from "./parts.js";
 import { findKey, toggleFullScreen } from "./keys.js";
@@ -121,7 +121,9 @@ export class ReelView {
       return void this.say(beginning.problem);
     }
     this.player?.setPlaying(false);
-    const player = this.player = new Player(this.stage, beginning);
+    const { seed, episode } = beginning;
+    const films = `api/runs/${this.run.id}/films/${which}/${seed}/${episode}`;
+    const player = this.player = new Player(this.stage, beginning, films);
     this.describe(which, beginning);
     if (!beginning.is_cut) return;
     const whole = await this.load(which, "whole", signal);
@@ -162,9 +164,9 @@ export class ReelView {
 
 // Plays a reel; faces/look/reel.py describes it. It may begin with the beginning of a game alone.
 class Player {
-  constructor(element, reel) {
+  constructor(element, reel, films) {
     const end = (reel.is_cut ? reel.steps : reel.actions.length) - 1;
-    Object.assign(this, { reel, step: 0, end });
+    Object.assign(this, { reel, films, step: 0, end });
     this.hasValue = reel.values[0] !== null;
     this.isPong = isPong(reel);
     this.root = build("div", { class: "viewer", role: "group", "aria-label": "A game" });
@@ -258,7 +260,7 @@ class Player {
     const tasks = [
       () => this.jump(this.points, -1), () => this.nudge(-1), () => this.toggle(),
       () => this.nudge(1), () => this.jump(this.points, 1),
-      () => toggleFullScreen(this.root.closest(".games")),
+      () => toggleFullScreen(this.root.closest(".games")), () => this.save(),
       () => { this.nudge(0); this.jump(this.reel.expectations, 1); },
     ];
     this.root.querySelectorAll("button").forEach((button, index) => {
@@ -283,6 +285,20 @@ class Player {
   toggle() {
     this.isTouched = true;
     this.setPlaying(!this.isPlaying);
+  }
+
+  /** Download a film of the seconds around this step. */
+  async save() {
+    const button = this.find(".save"), note = this.find(".save-note"), { step, reel } = this;
+    button.disabled = true;
+    note.textContent = "Making a film…";
+    const { problem, url } = await askFile(`${this.films}/${step}?viewer=${VIEWER}`);
+    button.disabled = false;
+    note.textContent = problem ?? "";
+    if (!url) return;
+    const download = `game-${reel.episode}-of-seed-${reel.seed}-step-${step}.mp4`;
+    build("a", { href: url, download }).click();
+    setTimeout(() => URL.revokeObjectURL(url), RETRY_MS); // once the browser has it
   }
 
   nudge(steps) {
