@@ -28,8 +28,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 GAMES = ("pong", "breakout")
 SEED = 1
 PAGE_SECONDS = 600  # until the page must answer; an emulated machine is slow
@@ -39,6 +37,8 @@ Facts = Iterator[tuple[str, Any]]
 
 def sha(arrays: list[Any]) -> str:
     """The SHA-256 of the bytes of arrays."""
+    import numpy as np  # only if something is measured: --compare needs no package
+
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(np.ascontiguousarray(array).tobytes())
@@ -64,6 +64,7 @@ def check_ale(given: argparse.Namespace) -> Facts:
 def check_vectors(given: argparse.Namespace) -> Facts:
     """The bytes of `make_vec` and of ale-py's AtariVectorEnv, with the same actions."""
     import ale_py
+    import numpy as np
     from ale_py.vector_env import AtariVectorEnv
 
     import pixelpong
@@ -90,6 +91,8 @@ def check_vectors(given: argparse.Namespace) -> Facts:
 
 def check_game(given: argparse.Namespace) -> Facts:
     """One game of `make_vec` to its end, with random actions."""
+    import numpy as np
+
     import pixelpong
 
     envs = pixelpong.make_vec(1, game="pong", num_threads=1)
@@ -158,7 +161,7 @@ def check_page(given: argparse.Namespace) -> Facts:
             (url,) = re.findall(r"http://[^/]+", " ".join(said))[:1]
             for path in ("/", "/static/app.js", "/api/runs"):
                 with urllib.request.urlopen(url + path, timeout=PAGE_SECONDS) as answer:
-                    content = answer.read()
+                    content = answer.read().replace(b"\r\n", b"\n")  # as Git may check it out
                     kind, digest = answer.headers["content-type"], sha([bytearray(content)])
                     yield f"the page, {path}", f"{answer.status}, {kind}, {digest}"
         finally:
@@ -189,6 +192,7 @@ def check_arithmetic(given: argparse.Namespace) -> Facts:
     import math
 
     import numba
+    import numpy as np
 
     @numba.njit
     def compute(function_of: Any, x: Any, out: Any) -> None:
