@@ -11,7 +11,6 @@ import functools
 import importlib
 import itertools
 import os
-import resource
 import runpy
 import signal
 import sys
@@ -55,6 +54,8 @@ HELD: list[bytes] = []
 
 def run_out_of_memory() -> None:
     """From now on, the system has no more memory for this process."""
+    import resource  # Windows has none
+
     in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (in_use, resource.RLIM_INFINITY))
     with contextlib.suppress(MemoryError):  # what is free within the process, in large pieces
