@@ -15,16 +15,17 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import platform
-import re
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 import traceback
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -142,31 +143,72 @@ def check_agent(given: argparse.Namespace) -> Facts:
 
 
 def check_page(given: argparse.Namespace) -> Facts:
-    """The page, over a real connection: its files, and a game of the package's agent."""
-    from pixelpong.faces.page.server import serve
+    """The page, over a real connection: three of its addresses."""
+    from pixelpong.faces.page.serving import ServedPage
 
-    stop, said, address = threading.Event(), [], threading.Event()
-
-    def tell(line: str) -> None:
-        said.append(line)
-        if "Ctrl-C" in line:
-            address.set()
-
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as pool:
-        how = {"tell": tell, "should_stop": stop.is_set}
-        server = pool.submit(serve, Path(folder), "127.0.0.1", 0, False, **how)
-        try:
-            if not address.wait(PAGE_SECONDS):
-                raise RuntimeError("the page was not served")
-            (url,) = re.findall(r"http://[^/]+", " ".join(said))[:1]
+    with tempfile.TemporaryDirectory() as folder:
+        with ServedPage(Path(folder), "127.0.0.1", 0, tell=lambda line: None) as page:
             for path in ("/", "/static/app.js", "/api/runs"):
-                with urllib.request.urlopen(url + path, timeout=PAGE_SECONDS) as answer:
+                url = urllib.parse.urljoin(page.url, path)
+                with urllib.request.urlopen(url, timeout=PAGE_SECONDS) as answer:
                     content = answer.read().replace(b"\r\n", b"\n")  # as Git may check it out
                     kind, digest = answer.headers["content-type"], sha([bytearray(content)])
                     yield f"the page, {path}", f"{answer.status}, {kind}, {digest}"
-        finally:
-            stop.set()
-        server.result(PAGE_SECONDS)
+
+
+ANOTHER = """
+import sys
+from pathlib import Path
+from pixelpong.errors import RunError
+from pixelpong.run.locks import is_live, lock_folder
+folder = Path(sys.argv[1])
+print(is_live(folder), is_live(folder))
+try:
+    with lock_folder(folder):
+        print("let in")
+except RunError as error:
+    print(str(error).replace(sys.argv[1], "RUN").replace(sys.argv[2], "PID"))
+"""
+
+
+def check_files(given: argparse.Namespace) -> Facts:
+    """Locks, files that somebody has open, and what a pipe gets."""
+    from pixelpong.errors import RunError
+    from pixelpong.run.files import write_whole
+    from pixelpong.run.locks import is_live, lock_folder
+
+    def ask(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *words], stdout=subprocess.PIPE, timeout=PAGE_SECONDS
+        )
+        return " / ".join(done.stdout.decode("utf-8").splitlines())
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with lock_folder(folder) as lock:
+            yield (
+                "a run that is being trained, in another process",
+                ask("-c", ANOTHER, name, str(os.getpid())),
+            )
+            lock.require_held()
+        yield "a run that was trained, in another process", ask("-c", ANOTHER, name, "")
+        yield "a run that was trained, in this one", is_live(folder)
+
+        path = folder / "table.csv"
+        write_whole(path, b"before")
+        with path.open("rb"):
+            try:
+                write_whole(path, b"after")
+                yield "? a file that is open", "is replaced"
+            except RunError as error:
+                yield "? a file that is open", str(error).replace(name, "FOLDER")
+        write_whole(path, b"after")
+        yield "a file that was open", path.read_bytes().decode()
+        threading.Timer(0.3, path.open("rb").close).start()
+        write_whole(path, b"later")
+        yield "a file that is open for a moment", path.read_bytes().decode()
+        told = ask("-m", "pixelpong", "evaluate", "beginner", "--episodes", "1")
+        yield "a minus sign in a pipe", "\u2212" in told
 
 
 def check_win(given: argparse.Namespace) -> Facts:
@@ -225,6 +267,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], Facts]] = {
     "classic": check_classic,
     "agent": check_agent,
     "page": check_page,
+    "files": check_files,
     "game": check_game,
     "arithmetic": check_arithmetic,
     "win": check_win,
