@@ -67,6 +67,7 @@ def make_rules(
         num_sides=1 if options.opponent == BUILTIN else 2,
         first_action=FIRE if options.use_fire_reset and FIRE in moves else 0,
         max_noops=options.noop_max,
+        opens_as_on_macos=options.opens_as_on_macos,
         is_continuous=options.continuous,
         tosses_coins=is_ale and sticky > 0,
         wastes_coins=options.coins_name == "ale_env",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -24,7 +25,7 @@ from pixelpong.schema import Count, Meta, Setting
 
 Threads = Annotated[int, Meta(ge=0, le=4096)] | None  # 0, like None: one for each core
 Autoreset = Literal["NextStep", "SameStep", "Disabled"]  # the values of `AutoresetMode`
-CoinsName = Literal["ale", "ale_env", "pixelpong"]
+CoinsName = Literal["ale", "ale_linux", "ale_env", "pixelpong"]
 Numbers = int | Sequence[int] | None  # one for all environments, or one for each
 Affinity = Annotated[int, Meta(ge=-1)]
 Noops = Annotated[int, Meta(ge=0, le=10_000)]
@@ -75,10 +76,16 @@ class EnvOptions:
 
     @property
     def coins_name(self) -> CoinsName:
-        """Whose coins decide what sticks."""
+        """Whose coins decide what sticks; those of ``"ale_linux"`` are ``"ale"``'s."""
         is_like_ale = self.max_frameskip is None and self.opponent == BUILTIN
         name: CoinsName = self.coins or ("ale" if is_like_ale else "pixelpong")
-        return name
+        return "ale" if name == "ale_linux" else name
+
+    @property
+    def opens_as_on_macos(self) -> bool:
+        """Whether the numbers of opening frames are those of ale-py on a Mac."""
+        is_theirs = self.coins != "ale_linux" and self.coins_name == "ale"
+        return is_theirs and sys.platform == "darwin"
 
     @property
     def has_all_actions(self) -> bool:
@@ -150,7 +157,7 @@ def check_options(
     if checked.batch_size > checked.num_envs:
         allowed = f"at most num_envs, {checked.num_envs}"
         raise EnvError(must_be("batch_size", allowed, checked.batch_size))
-    if checked.coins in ("ale", "ale_env"):
+    if checked.coins in ("ale", "ale_linux", "ale_env"):
         if checked.opponent != BUILTIN:
             advice = maker.leave_out("coins", "opponent")
             raise EnvError(f"ale-py's coins are not for an opponent; {advice}.")
@@ -324,6 +331,8 @@ def hash_rules(options: EnvOptions, opponents: Opponents | None) -> list[bytes]:
     """
     opponent = (opponents.fingerprint if opponents else options.opponent).encode()
     values = vars(options) | {"coins": options.coins_name}
+    if options.opens_as_on_macos:
+        values |= {"opening": "macos"}
     rules = {name: value for name, value in values.items() if name not in _FREE}
     hashes = {}
     each = list(zip(options.all_games, options.all_flavours, strict=True))

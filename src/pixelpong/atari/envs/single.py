@@ -176,7 +176,8 @@ class SingleEnv(
         options = plain | named | options
         if options.get("coins") is None:
             options["coins"] = cls._choose_coins(options)
-        if options["coins"] == "ale":  # ale-py's single environment makes something else of a seed
+        # ale-py's single environment makes something else of a seed.
+        if options["coins"] in ("ale", "ale_linux"):
             options["coins"] = "ale_env"
         return options | {"_maker": maker.spelling(words)}
 

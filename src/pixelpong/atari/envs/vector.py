@@ -75,7 +75,9 @@ class VectorEnv(
         opponent: who plays the second side, if the game brings one: ``"builtin"``; ``"self"``:
             actions [N, 2] play both sides, and ``infos["second_rewards"]`` are the second one's;
             or the name of a player that it brings.
-        coins: what decides which frames are sticky. ``"ale"``: ale-py's generator, the default.
+        coins: what decides which frames are sticky. ``"ale"``: ale-py's generator, the default;
+            numbers of opening frames are drawn as ale-py's build for this system draws them.
+            ``"ale_linux"``: the same, but as on Linux and Windows everywhere.
             ``"ale_env"``: as in ale-py's single environments. ``"pixelpong"``: the generators of
             `pixelpong.evaluate`; the default with an opponent or `max_frameskip`, for which only
             `pixelpong.make_env` has ale-py's.

@@ -38,6 +38,7 @@ class Rules:
     num_sides: int = 1  # 1: the console plays the left side
     first_action: int = 0
     max_noops: int = 0
+    opens_as_on_macos: bool = False
     is_continuous: bool = False
     tosses_coins: bool = False
     wastes_coins: bool = False

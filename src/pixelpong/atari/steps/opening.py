@@ -19,7 +19,7 @@ from pixelpong.atari.machine.starting import MEMORY, SEED, SHORTEST, TIMERS
 from pixelpong.atari.steps.compiling import kernel_part
 from pixelpong.atari.steps.episode import clear, copy, emulate, hold, save
 from pixelpong.atari.steps.intrinsics import call_start_game
-from pixelpong.atari.steps.twister import peek, seed_twister, use, use_below
+from pixelpong.atari.steps.twister import peek, seed_twister, use, use_below, use_below_as_apple
 
 _RAM, _TIMER, _EXTRA_RAM, _MODE, _STICKS, _ACTS = (
     MACHINE.fields[name][1]  # type: ignore[index]
@@ -82,7 +82,12 @@ def start_episode(console, starts, row, game, chance, state, seed):  # type: ign
     _start(console, starts, game, chance, state)
     # 3. Play the opening frames, in which another game may have to start.
     fires = rules.first_action != 0
-    count, played = max(use_below(chance.opening, max(rules.max_noops, 1)), fires), 0
+    below = max(rules.max_noops, 1)
+    if rules.opens_as_on_macos:
+        count = use_below_as_apple(chance.opening, below)
+    else:
+        count = use_below(chance.opening, below)
+    count, played = max(count, fires), 0
     while played < count and not game.fault:
         is_fire = fires and played == 0
         now.moves[0] = rules.first_action if is_fire else rules.idle

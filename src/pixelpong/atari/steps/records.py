@@ -89,6 +89,7 @@ RULES = np.dtype(
         ("sticky", np.float64, 2),
         ("first_action", np.int64),  # the action in an episode's first frame; 0: none
         ("max_noops", np.int64),  # an episode opens with fewer frames than this, or with none
+        ("opens_as_on_macos", np.int64),  # 1 if their number is drawn as Apple's C++ does
         # The numbers that loading the cartridge takes from the console's generator, and the frames
         # that it counts; and the bytes of the cartridge's memory that a reset fills.
         ("loading_draws", np.int64),

@@ -70,3 +70,22 @@ def use_below(twister, n):  # type: ignore[no-untyped-def]
             break
         product = use(twister) * n
     return product >> 32
+
+
+@kernel_part
+def use_below_as_apple(twister, n):  # type: ignore[no-untyped-def]
+    """Draw a number from 0 to n − 1 as LLVM's C++ library does, which Apple ships.
+
+    It takes as many low bits as n − 1 has, again until they are below n. There is a limit as above;
+    it is reached with a probability of 1e-30 or less. For n = 1 it draws nothing.
+    """
+    mask, number = np.int64(0), np.int64(0)
+    while mask < n - 1:
+        mask = 2 * mask + 1
+    if mask:
+        number = use(twister) & mask
+        for _ in range(_MOST_REJECTED):
+            if number < n:
+                break
+            number = use(twister) & mask
+    return number % n
