@@ -258,7 +258,7 @@ REFUSED = "breakout plays breakout, and only Pong has two sides. Choose an agent
 
 def test_what_needs_two_sides_is_refused_in_a_sentence(breakout_run, agent, call):
     for words in (
-        ("play", breakout_run, "--no-open"), ("tournament", "champion", breakout_run),
+        ("tournament", "champion", breakout_run),
         ("train", "--opponent", breakout_run, "--run", "new"),
     ):  # fmt: skip
         code, out, err = call(*words)

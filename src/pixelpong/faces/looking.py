@@ -357,14 +357,12 @@ def _serve_game(
     port: int,
     no_open: bool,
 ) -> None:
-    from pixelpong.agent.choice import find_agents, require_pong
+    from pixelpong.agent.choice import find_agents
     from pixelpong.faces.page import View
     from pixelpong.run.directory import RUNS_FOLDER
 
     agents, which = find_agents(agent, str(checkpoint))
-    player = agents.load(which)  # reports errors here instead of on the page
-    if name == "play":
-        require_pong(player, _name_of(agents, agent))
+    agents.load(which)  # reports errors here instead of on the page
     folder = agents.run.path.parent if agents.run else RUNS_FOLDER
     _serve(folder, host, port, no_open, View(name, agents.path, which, game))
 
