@@ -175,7 +175,7 @@ def test_what_no_browser_sends_ends_the_game_with_a_reason(breakout_run):
             ("&seed=-1", None, "A seed is a number below"),
             ("&seed=" + "9" * 17, None, "A seed is a number below"),
             ("&seed=1", '{"held": ["jump"]}', "Invalid enum value"),
-            ("&seed=1", '{"held": "up"}', "Expected"),
+            ("&seed=1", '{"held": "up"}', "held is str, not array"),
             ("&seed=1", json.dumps({"held": ["up"] * 11}), "At most 10 keys"),
         ):
             said = []
