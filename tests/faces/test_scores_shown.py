@@ -58,7 +58,7 @@ def test_a_training_shows_scores_and_nothing_of_pong(call):
         "by the rules of ALE/Breakout-v5 with at most 300 frames (frame skip 4, sticky 0.25, "
         "at most 300 frames), with sampled actions"
     )
-    assert "film it   pixelpong record runs/breakout-001 --overlay --out best.mp4" in lines
+    assert "film it          pixelpong record runs/breakout-001 --overlay --out best.mp4" in lines
     assert not OF_PONG.search(out)
 
 

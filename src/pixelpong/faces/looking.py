@@ -327,7 +327,8 @@ def play(
 ) -> None:
     """Play against an agent in a browser (needs the extra [play]).
 
-    By default you start against ``"club"``, which you can beat; a menu has the others.
+    By default you start against ``"club"``, which you can beat; a menu has the others. In games
+    other than Pong, you and the agent play side by side with the same seed.
     """
     _serve_game("play", agent, checkpoint, "", host, port, no_open)
 
