@@ -18,7 +18,7 @@ from pixelpong.loop import Updated, train
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.record import Record
 
-OF_PONG = re.compile(r"points? won|estimated|greedy|\+\d|−21\b|target|play against")
+OF_PONG = re.compile(r"points? won|estimated|greedy|\+\d|−21\b|target")
 """What has no sense in another game."""
 
 SHORT = ["--num-envs", "2", "--num-steps", "40", "--max-frames", "300", "--engine", "serial"]
