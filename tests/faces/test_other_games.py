@@ -184,7 +184,7 @@ def test_a_visit_to_a_run_of_breakout(breakout_run, tmp_path, open_page):
         assert "breakout" in page.locator("tbody tr").inner_text()
         page.get_by_role("link", name="breakout", exact=True).click()
         page.wait_for_selector(".viewer[data-part=whole]")
-        assert not page.get_by_role("link", name="Play against it").is_visible()
+        assert page.get_by_role("link", name="Play against it").is_visible()
         curve = page.locator("figure[data-curve=return]")
         assert curve.locator("h3").inner_text() == "Score points per game"
         assert "random 1.7" in curve.inner_text()
@@ -258,7 +258,7 @@ REFUSED = "breakout plays breakout, and only Pong has two sides. Choose an agent
 
 def test_what_needs_two_sides_is_refused_in_a_sentence(breakout_run, agent, call):
     for words in (
-        ("play", breakout_run, "--no-open"), ("tournament", "champion", breakout_run),
+        ("tournament", "champion", breakout_run),
         ("train", "--opponent", breakout_run, "--run", "new"),
     ):  # fmt: skip
         code, out, err = call(*words)

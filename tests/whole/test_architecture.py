@@ -44,7 +44,7 @@ FENCES = {
     "llvmlite": ("atari/steps/", "atari/machine/native.py"),
     "rich": ("faces/display.py", "faces/live.py"),
     "safetensors": ("run/arrays.py",),
-    "msgspec": ("schema.py", "faces/page/game.py"),
+    "msgspec": ("schema.py", "faces/page/clocked.py"),
     "gymnasium": ("atari/envs/", "envs/"),
     "pettingzoo": ("envs/two.py",),
     "stable_baselines3": ("atari/envs/stable_baselines.py",),

@@ -74,7 +74,7 @@ def play_game(
     network, protocol = agent.make_network(), agent.protocol
     palette = cartridge(protocol.game).palette
     is_greedy = protocol.plays_greedy if is_greedy is None else is_greedy
-    game = _SteppedGame(network, protocol, make_rng(seed, "evaluate", 0, index), is_greedy)
+    game = EvaluationGame(network, protocol, make_rng(seed, "evaluate", 0, index), is_greedy)
     for step in itertools.count():
         screen, reward, points, lives = game.screen.copy(), game.reward, game.points, game.lives
         is_over = game.is_over
@@ -92,7 +92,7 @@ def play_game(
             return
 
 
-class _SteppedGame:
+class EvaluationGame:
     """A game that a network's own kernel plays one step at a time, with a picture of each."""
 
     def __init__(
@@ -106,8 +106,8 @@ class _SteppedGame:
         self._console.rules["draws"] |= DRAW_PICTURE  # besides what the network sees
         picture = self._console.machines[0][_PICTURE_AT:][: facts.rows * WIDTH]
         self.screen = picture.reshape(facts.rows, WIDTH)  # changes at every step
-        self._row = self._draw()
-        look = self._row.copy()
+        self.row = self._draw()  # [1, 1, ·], the random numbers of the next step
+        look = self.row.copy()
         look[..., 0] = LOOK
         self._advance(look)
         stream = network.stream[0]
@@ -128,6 +128,12 @@ class _SteppedGame:
     def _game(self) -> np.void:
         game: np.void = self._network.stream["game"][0]
         return game
+
+    @property
+    def state(self) -> tuple[np.void, NDArray[np.uint8]]:
+        """The game's counts, a `GAME`, and the state of its console, [·] uint8."""
+        console: NDArray[np.uint8] = self._network.stream["console"][0]
+        return self._game, console
 
     @property
     def is_over(self) -> bool:
@@ -152,8 +158,8 @@ class _SteppedGame:
 
     def step(self) -> int:
         """Decide, play a step, and return the action."""
-        self._advance(self._row)
-        self._row = self._draw()
+        self._advance(self.row)
+        self.row = self._draw()
         return self._network.last_action
 
     def look_after_end(self) -> None:

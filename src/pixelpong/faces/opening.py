@@ -23,7 +23,6 @@ from pixelpong.faces.arguments import (
     command,
 )
 from pixelpong.faces.interrupts import in_notebook
-from pixelpong.faces.looking import name_of
 from pixelpong.faces.training import stoppable
 from pixelpong.machine import require
 from pixelpong.schema import Count, Meta
@@ -59,7 +58,8 @@ def play(
 ) -> ServedPage | None:
     """Play against an agent in a browser (needs the extra [play]).
 
-    By default you start against ``"club"``, which you can beat; a menu has the others.
+    By default you start against ``"club"``, which you can beat; a menu has the others. In games
+    other than Pong, you and the agent play side by side with the same seed.
     """
     return _serve_game("play", agent, checkpoint, "", host, port, no_open)
 
@@ -89,14 +89,12 @@ def _serve_game(
     port: int,
     no_open: bool,
 ) -> ServedPage | None:
-    from pixelpong.agent.choice import find_agents, require_pong
+    from pixelpong.agent.choice import find_agents
     from pixelpong.faces.page import View
     from pixelpong.run.directory import RUNS_FOLDER
 
     agents, which = find_agents(agent, str(checkpoint))
-    player = agents.load(which)  # reports errors here instead of on the page
-    if name == "play":
-        require_pong(player, name_of(agents, agent))
+    agents.load(which)  # reports errors here instead of on the page
     folder = agents.run.path.parent if agents.run else RUNS_FOLDER
     return _serve(folder, host, port, no_open, View(name, agents.path, which, game))
 

@@ -163,10 +163,6 @@ watch it         pixelpong watch {run}
 play against it  pixelpong play {run}
 film it          pixelpong record {run} --overlay --out best.mp4
 """
-_LOOK = """
-watch it  pixelpong watch {run}
-film it   pixelpong record {run} --overlay --out best.mp4
-"""
 # It has met the built-in opponent alone, so a person may beat it.
 _HARDER = "for a harder opponent: pixelpong train --preset half\n"
 
@@ -181,7 +177,7 @@ def describe_ending(facts: Facts, outcome: Ended, *, is_brief: bool) -> str:
     lines, budget = [], ""
     if facts["sampled"] and facts["sampled"]["update"] == progress.update:
         rules = f"by the rules of {facts['protocol']} ({facts['rules']}), with sampled actions"
-        lines += [facts["result"], rules, _LOOK.format(run=run)]
+        lines += [facts["result"], rules, _NEXT.format(run=run)]
     if outcome.reason in COUNTED:
         reached = getattr(progress, COUNTED[outcome.reason])
         budget = f" {OPTIONS[outcome.reason].flag} {2 * reached}"

@@ -1,19 +1,21 @@
-"""A game of Pong in the browser, picture by picture, between a person and an agent.
+"""Games in the browser, picture by picture, between a person and an agent.
 
-`BrowserGame.tick` is called sixty times a second and emulates the frames that are due, one at speed
-1. The agent plays the right side exactly as in training (`pixelpong.agent.game.Controller`) and
-takes the most probable action. A person's moves never stick.
+`ClockedGame.tick` is called sixty times a second and emulates the frames that are due, one at speed
+1. In Pong, `BrowserGame`, the agent plays the right side exactly as in training
+(`pixelpong.agent.game.Controller`) and takes the most probable action. In any other game,
+`pixelpong.faces.page.rival.RivalGame`, both play side by side. A person's moves never stick.
 
 Messages to the browser, as JSON text:
 
-    {"palette": [[red, green, blue], …]}              first of all
-    {"phase": …, "points": [left, right], "speed": …} when one of them changes
+    {"palette": [[red, green, blue], …]}              first of all; except in Pong also
+        "rows", "game", "seed", "actions"
+    {"phase": …, "points": [person, agent], "speed": …} when one of them changes
     {"problem": text}                                 before the close
 
-Pictures are binary messages: [210, 160] palette indices, each encoded as the difference from the
-previous picture, the first from zeros (`pixelpong.faces.look.reel.encode_difference`). The browser
-sends a `Message` as JSON text; anything else closes the socket with the reason. Each game has its
-own socket.
+Pictures are binary messages: one picture in Pong, else the person's and the agent's, one after the
+other. Each has [rows, 160] palette indices and is encoded as the difference from the previous one,
+the first from zeros (`pixelpong.faces.look.reel.encode_difference`). The browser sends a `Message`
+as JSON text; anything else closes the socket with the reason. Each game has its own socket.
 
 A frame, a decision and a picture take 0.2 ms together and run on the event loop; loading runs in
 threads. This module writes no files.
@@ -24,10 +26,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 from collections.abc import Callable, Iterator
-from typing import Any, Literal
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -35,14 +36,16 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from pixelpong.agent.choice import require_pong
 from pixelpong.agent.file import Agent
 from pixelpong.agent.game import Controller
-from pixelpong.atari.machine.palette import PALETTE
-from pixelpong.errors import PixelpongError, on_one_line
+from pixelpong.config.protocols import PONG
+from pixelpong.errors import ConfigError, PixelpongError, on_one_line
 from pixelpong.faces.look.reel import encode_difference
+from pixelpong.faces.page.clocked import OVER, PLAYING, SERVE, ClockedGame, Message
+from pixelpong.faces.page.rival import MAX_SEED, RivalGame
 from pixelpong.faces.page.threads import BusyError, in_thread
 from pixelpong.items import DOWN, STAY, UP
 from pixelpong.pong.duel import Duel, Move
 from pixelpong.pong.modes import FIRST_ROW, LAST_ROW, LEFT
-from pixelpong.schema import Share, decode
+from pixelpong.schema import decode
 from pixelpong.seeding import make_rng
 
 PICTURES_PER_SECOND = 60
@@ -55,22 +58,9 @@ SERVE_FRAMES = 180  # the person's side serves automatically this many frames af
 
 _DIRECTIONS = {"stay": STAY, "up": UP, "down": DOWN}
 
-# The phases of a game: not started, in a rally, waiting for the person's serve, paused, finished.
-READY, PLAYING, SERVE, PAUSED, OVER = "ready", "playing", "serve", "paused", "over"
 
-
-class Message(msgspec.Struct, forbid_unknown_fields=True):
-    """A message from the browser."""
-
-    move: Literal["stay", "up", "down"] | None = None  # the key that is held
-    aim: Share | None = None  # the height of the mouse or finger, 0 at the top of the field
-    speed: Literal["0.5", "1", "2"] | None = None  # a factor on sixty frames a second
-    pause: bool | None = None
-    serve: bool = False  # serve the ball or start the game
-
-
-class BrowserGame:
-    """A game with the agent on the right; its `speed` is in frames per tick."""
+class BrowserGame(ClockedGame):
+    """A game of Pong with the agent on the right."""
 
     def __init__(self, agent: Agent, rng: np.random.Generator) -> None:
         """Set up a game, which starts with the message ``serve``; `rng` is for the agent.
@@ -78,20 +68,12 @@ class BrowserGame:
         Loading the emulator takes a tenth of a second or more.
         """
         require_pong(agent, "This agent")
-        self.speed, self._controller = 1.0, Controller(agent, rng)
+        super().__init__()
+        self._controller = Controller(agent, rng)
         self._game = Duel(sticky=(0.0, agent.protocol.sticky))  # a person's moves never stick
         self._person: Callable[[Duel], int] = lambda _: STAY
-        self._state, self._serves, self._credit = READY, False, 0.0
+        self._serves = False
         agent.make_network().act(self.screen)  # may compile, so this runs before the clock
-
-    def tick(self) -> None:
-        """Advance the game by a sixtieth of a second unless it is paused or over."""
-        if self._state != PLAYING:
-            return
-        self._credit += self.speed
-        while self._credit >= 1 and not self._game.is_over:
-            self._credit -= 1
-            self._advance()
 
     def _advance(self) -> None:
         fires = self._serves or self._game.frames_since_point >= SERVE_FRAMES
@@ -101,18 +83,14 @@ class BrowserGame:
 
     def obey(self, message: Message) -> None:
         """Carry out a message from the person."""
+        super().obey(message)
         if message.move is not None:
             direction = _DIRECTIONS[message.move]
             self._person = lambda _: direction
         if message.aim is not None:
             row = min(max(210 * message.aim, FIRST_ROW + 6), LAST_ROW - 6)
             self._person = lambda game: game.steer(row)
-        if message.speed is not None:
-            self.speed = float(message.speed)
-        if message.pause is not None and self._state != READY:
-            self._state = PAUSED if message.pause else PLAYING
         if message.serve:
-            self._state = PLAYING if self._state == READY else self._state
             self._serves = self._game.server == LEFT
 
     @property
@@ -128,9 +106,27 @@ class BrowserGame:
         """The newest frame, [210, 160] uint8 palette indices."""
         return self._game.screen
 
-    def describe(self) -> dict[str, Any]:
-        """Describe the state of the game, as JSON."""
-        return {"phase": self.phase, "points": list(self._game.points), "speed": self.speed}
+    @property
+    def screens(self) -> tuple[NDArray[np.uint8], ...]:
+        """The newest frame alone."""
+        return (self.screen,)
+
+    @property
+    def points(self) -> tuple[int, int]:
+        """The points of the person and of the agent."""
+        return self._game.points
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the game has ended."""
+        return self._game.is_over
+
+
+def make_game(agent: Agent, seed: int) -> ClockedGame:
+    """Make the game that a person plays against an agent."""
+    if agent.protocol.game == PONG:
+        return BrowserGame(agent, make_rng(seed, "play"))
+    return RivalGame(agent, seed)
 
 
 class Seats:
@@ -152,21 +148,26 @@ class Seats:
         finally:
             self._num_free += 1
 
-    async def make_game(self, run_id: str, which: str) -> BrowserGame:
-        """Load a game against an agent."""
-        rng = make_rng(int.from_bytes(os.urandom(4), "little"), "play")
+    async def make_game(self, run_id: str, which: str, seed: str) -> ClockedGame:
+        """Load a game against an agent; without a seed, the system draws one."""
+        if not re.fullmatch("[0-9]{0,16}", seed):
+            raise ConfigError(f"A seed is a number below {MAX_SEED:,}.")
+        number = int(seed) if seed else int.from_bytes(os.urandom(4), "little")
         async with self._loading:
-            return await in_thread(lambda: BrowserGame(self._load_agent(run_id, which), rng))
+            return await in_thread(lambda: make_game(self._load_agent(run_id, which), number))
 
 
 async def play_socket(websocket: WebSocket, seats: Seats) -> None:
-    """Serve one game until the browser leaves, at ``?run=ID&agent=UPDATE|NAME|best|latest``."""
+    """Serve one game until the browser leaves.
+
+    Its address is ``?run=ID&agent=UPDATE|NAME|best|latest``, perhaps with ``&seed=NUMBER``.
+    """
     await websocket.accept()
-    run_id, which = (websocket.query_params.get(name, "") for name in ("run", "agent"))
+    words = [websocket.query_params.get(name, "") for name in ("run", "agent", "seed")]
     with contextlib.suppress(WebSocketDisconnect):
         try:
             with seats.take_one():
-                await _run_clock(websocket, await seats.make_game(run_id, which))
+                await _run_clock(websocket, await seats.make_game(*words))
         except (PixelpongError, ValueError) as error:
             with contextlib.suppress(RuntimeError):  # it has left
                 await websocket.send_json({"problem": on_one_line(str(error))[:500]})
@@ -188,22 +189,22 @@ async def _receive(websocket: WebSocket) -> Message:
     return decode(received["text"].encode("utf-8", "replace"), Message)
 
 
-async def _run_clock(websocket: WebSocket, game: BrowserGame) -> None:
+async def _run_clock(websocket: WebSocket, game: ClockedGame) -> None:
     """Run the game's clock, send new pictures and states, and carry out messages."""
-    await websocket.send_json({"palette": PALETTE.tolist()})
+    await websocket.send_json(game.introduce())
     now = asyncio.get_running_loop().time
-    due, told, last = now(), None, np.zeros(210 * 160, np.uint8)
+    due, told, last = now(), None, [np.zeros(screen.size, np.uint8) for screen in game.screens]
     while True:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout_at(due):
                 while True:
                     game.obey(await _receive(websocket))
         game.tick()
-        state, screen = game.describe(), game.screen.reshape(-1).copy()
+        state, screens = game.describe(), [screen.reshape(-1).copy() for screen in game.screens]
         if state != told:
             await websocket.send_json(state)
-        picture = encode_difference(last, screen)
-        if len(picture) > 2:
-            await websocket.send_bytes(picture)
-        told, last = state, screen
+        pictures = list(map(encode_difference, last, screens))
+        if any(len(picture) > 2 for picture in pictures):
+            await websocket.send_bytes(b"".join(pictures))
+        told, last = state, screens
         due = max(due + 1 / PICTURES_PER_SECOND, now() - 0.1)  # never catch up for long

@@ -1,6 +1,7 @@
 // The page: the view that the address names, and the list of runs.
 //
-//     #runs   #run/ID   #compare/ID,ID   #sweep/NAME   #play/ID/AGENT   #watch/ID/AGENT?SEED/EPISODE
+//     #runs   #run/ID   #compare/ID,ID   #sweep/NAME   #play/ID/AGENT?SEED
+//     #watch/ID/AGENT?SEED/EPISODE
 import {
   RUN_COLUMNS, build, buildScroller, buildState, buildTable, clearFailure, describeRun, follow,
   isPong, rewrite, warnAbove,

@@ -1,7 +1,7 @@
 // Playing against an agent: pictures from a WebSocket, moves to it.
 //
 // The server emulates the game; this only draws it. faces/page/game.py describes the messages.
-import { ask, build, buildProblem, showNotices } from "./parts.js";
+import { ask, build, buildProblem, isPong, showNotices } from "./parts.js";
 import { applyDifference, drawScreen } from "./pictures.js";
 import { findKey, toggleFullScreen } from "./keys.js";
 import { buildChooser, findAgent, findStronger, nameAgent } from "./viewer.js";
@@ -20,25 +20,28 @@ export function agreesToLeave() {
   return confirm("Throw this game away?");
 }
 
-/** The view of a game against an agent of a run, or of the package. */
-export async function mountGame(element, signal, id = "package", agent = "best") {
+/** The view of a game against an agent of a run, or of the package; Pong has no seed. */
+export async function mountGame(element, signal, id = "package", agent = "best", seed = "") {
   document.title = "Play · pixelpong";
   const run = await ask(`api/runs/${id}`, signal);
+  const { RivalView } = await import("./rival.js"); // here, because it needs `GameView`
   if (signal.aborted) return;
   const first = id === "package" && agent === "best" ? "club" : agent; // a beginner can beat it
   const problem = buildProblem(run.problem, run.status === 404);
   if (run.problem) element.replaceChildren(build("p", { class: "problem" }, problem));
-  else new GameView(element, signal, run, findAgent(run, first));
+  else if (isPong(run)) new GameView(element, signal, run, findAgent(run, first));
+  else new RivalView(element, signal, run, findAgent(run, first), seed);
 }
 
-class GameView {
-  constructor(element, signal, run, agent) {
-    Object.assign(this, { run, agent, state: null });
+/** A game of Pong; `RivalView` changes what is different in other games. */
+export class GameView {
+  constructor(element, signal, run, agent, seed = "", kind = "play") {
+    Object.assign(this, { run, agent, seed, state: null, held: [] });
     current = this;
-    const root = build("section", { class: "play" });
-    root.append(document.getElementById("play").content.cloneNode(true));
+    const root = build("section", { class: `play ${kind}` });
+    root.append(document.getElementById(kind).content.cloneNode(true));
     this.find = (selector) => root.querySelector(selector);
-    this.canvas = this.find("canvas");
+    this.canvases = [...root.querySelectorAll("canvas")];
     this.stage = this.find(".play-stage");
     // After the use of a control, focus the game, so that Space works there again.
     const act = (task) => { task(); this.stage.focus({ preventScroll: true }); };
@@ -54,9 +57,7 @@ class GameView {
     on(this.find(".primary"), "click", () => act(() => this.connect()));
     this.find(".full-screen").hidden = !document.fullscreenEnabled;
     on(this.find(".full-screen"), "click", () => act(() => toggleFullScreen(root)));
-    on(this.find(".next"), "click", () => act(() => {
-      this.choose(findStronger(this.run, this.agent).which);
-    }));
+    on(this.find(".next"), "click", () => act(() => this.proceed()));
     on(document, "keydown", (event) => this.press(event));
     on(document, "keyup", ({ code }) => this.steer(this.held.filter((key) => key.code !== code)));
     on(window, "beforeunload", (event) => {
@@ -64,7 +65,7 @@ class GameView {
       event.preventDefault();
       event.returnValue = "Throw this game away?"; // for older browsers; all ask in their own words
     });
-    on(window, "blur", () => this.steer([]));
+    on(window, "blur", () => this.lose());
     on(document, "visibilitychange", () => document.hidden && this.pause(true));
     on(this.stage, "pointerdown", (event) => this.tap(event));
     on(this.stage, "pointermove", (event) => this.aim(event));
@@ -73,7 +74,7 @@ class GameView {
       current = null;
       this.socket.close();
     });
-    this.connect();
+    this.connect(seed);
   }
 
   /** Whether somebody would be sorry about this game: a point has been played, and it goes on. */
@@ -86,15 +87,15 @@ class GameView {
     if (agreesToLeave()) this.connect();
   }
 
-  /** Begin a game, instead of the one before. */
-  connect() {
+  /** Begin a game, instead of the one before; without a seed the server draws one. */
+  connect(seed = "") {
     this.waiting?.abort();
     this.socket?.close();
     const address = new URL("game", location);
     address.protocol = address.protocol.replace("http", "ws");
-    address.search = new URLSearchParams({ run: this.run.id, agent: this.agent });
+    address.search = new URLSearchParams({ run: this.run.id, agent: this.agent, seed });
     const socket = new WebSocket(address);
-    const screen = new Uint8Array(210 * 160), note = this.find(".problem");
+    const note = this.find(".problem");
     const waiting = new AbortController(); // until the game comes
     Object.assign(this, { socket, waiting, direction: "stay", held: [], state: null });
     note.textContent = "";
@@ -109,14 +110,11 @@ class GameView {
     socket.onmessage = ({ data }) => {
       waiting.abort();
       if (socket !== this.socket) return;
-      const { palette, problem, ...state } = typeof data === "string" ? JSON.parse(data) : {};
-      if (palette) this.palette = palette;
+      const { problem, ...state } = typeof data === "string" ? JSON.parse(data) : {};
+      if (state.palette) this.begin(state);
       else if (problem) note.textContent = problem;
       else if (state.phase) this.show(state);
-      else {
-        applyDifference(screen, new DataView(data));
-        drawScreen(this.canvas, screen, this.palette);
-      }
+      else this.draw(new DataView(data));
     };
     socket.onclose = () => {
       waiting.abort();
@@ -125,6 +123,19 @@ class GameView {
       this.say("", title, reason || "Is pixelpong still running?", "Try again");
       this.state = null;
     };
+  }
+
+  begin({ palette, rows = 210 }) {
+    const screens = this.canvases.map(() => new Uint8Array(rows * 160));
+    Object.assign(this, { palette, screens });
+  }
+
+  draw(view) {
+    let start = 0;
+    this.canvases.forEach((canvas, index) => {
+      start = applyDifference(this.screens[index], view, start);
+      drawScreen(canvas, this.screens[index], this.palette);
+    });
   }
 
   send(name, value = true) {
@@ -160,15 +171,29 @@ class GameView {
     });
   }
 
+  keys() {
+    return KEYS;
+  }
+
+  moves() {
+    return MOVES;
+  }
+
+  /** The window is no longer in front. */
+  lose() {
+    this.steer([]);
+  }
+
   press(event) {
     const isElsewhere = event.target.closest?.("select, input");
     if (event.ctrlKey || event.metaKey || event.altKey || isElsewhere) return;
-    const key = findKey(event, KEYS), { code } = event;
-    if (key in MOVES) {
+    const key = findKey(event, this.keys()), { code } = event, moves = this.moves();
+    if (key === "Space" && event.target.closest?.("button, a")) return;
+    if (key in moves) {
       event.preventDefault();
       const isHeld = this.held.some((other) => other.code === code);
-      if (!isHeld) this.steer([...this.held, { code, direction: MOVES[key] }]);
-    } else if (key === "Space" && !event.target.closest?.("button, a")) {
+      if (!isHeld) this.steer([...this.held, { code, direction: moves[key] }]);
+    } else if (key === "Space") {
       event.preventDefault();
       if (!event.repeat) this.serve();
     } else if (event.repeat) return;
@@ -201,6 +226,10 @@ class GameView {
     return next ? `Next: beat ${next.name}` : "";
   }
 
+  proceed() {
+    this.choose(findStronger(this.run, this.agent).which);
+  }
+
   choose(agent) {
     this.chooser.querySelector("select").value = this.agent;
     if (!agreesToLeave()) return;
@@ -221,7 +250,7 @@ class GameView {
   // Send at most once per picture; always send the position where the pointer stops.
   aim(event) {
     if (!event.isPrimary) return;
-    const { top, height } = this.canvas.getBoundingClientRect();
+    const { top, height } = this.canvases[0].getBoundingClientRect();
     this.pointer = Math.min(Math.max((event.clientY - top) / height, 0), 1);
     this.aiming ??= requestAnimationFrame(() => {
       this.aiming = null;

@@ -37,7 +37,7 @@ export function mountRun(element, signal, id, agent = null, game = "") {
     if (!run.isGone) games.update(run);
     if (agent) return;
     Object.assign(state, { textContent: run.state, className: `state ${run.state}` });
-    play.hidden = run.isGone || !run.agents.length || !isPong(run);
+    play.hidden = run.isGone || !run.agents.length;
     health.hidden = run.isGone;
     const className = run.state === "won" ? "verdict sign good" : "verdict";
     Object.assign(result, { textContent: capitalize(run.verdict), className });
