@@ -42,10 +42,13 @@ def wait_here(page, condition):
     wait_until(condition, meanwhile=lambda: page.wait_for_timeout(20))
 
 
-def end_soon(monkeypatch, score):
-    """Let the person's game end at once, with this score; the agent's goes on to its end."""
-    monkeypatch.setattr("pixelpong.agent.frames.FramedGame.is_over", property(lambda _: True))
-    monkeypatch.setattr(RivalGame, "points", property(lambda _: (score, 2)))
+def end(game, score):
+    """Let both games end at once, with this score of the person and 2 of the agent."""
+
+    class Ended(RivalGame):
+        is_over, points = property(lambda _: True), property(lambda _: (score, 2))
+
+    game.__class__ = Ended
 
 
 def open_game(page_of, site, seed=""):
@@ -55,7 +58,7 @@ def open_game(page_of, site, seed=""):
 
 
 def test_a_person_plays_loses_sees_both_scores_and_the_record_and_plays_again(
-    site, open_page, games, monkeypatch
+    site, open_page, games
 ):
     page = open_game(open_page, site, "?41")
     page.evaluate("localStorage.clear()")
@@ -80,9 +83,8 @@ def test_a_person_plays_loses_sees_both_scores_and_the_record_and_plays_again(
     page.evaluate("dispatchEvent(new Event('blur'))")
     wait_for(page, f"{TITLE} === 'Paused'")
     page.keyboard.press("p")
-    with monkeypatch.context() as patch:
-        end_soon(patch, 1)
-        wait_for(page, f"{TITLE} === 'The agent wins'")
+    end(games[-1], 1)
+    wait_for(page, f"{TITLE} === 'The agent wins'")
     said = page.locator(".play-message").inner_text()
     assert "You 1, agent 2. That is the best in this browser." in said
     assert page.locator(".record").inner_text() == "1"
@@ -91,16 +93,15 @@ def test_a_person_plays_loses_sees_both_scores_and_the_record_and_plays_again(
     assert (len(games), page.url.endswith("?41")) == (2, True)
     page.keyboard.press("Space")
     wait_here(page, lambda: games[-1].phase == "playing")
-    with monkeypatch.context() as patch:
-        end_soon(patch, 0)
-        wait_for(page, f"{TITLE} === 'The agent wins'")
+    end(games[-1], 0)
+    wait_for(page, f"{TITLE} === 'The agent wins'")
     assert "Best in this browser: 1." in page.locator(".play-message").inner_text()
     page.get_by_role("button", name="New game (Space)").click()
     wait_for(page, f"{TITLE} === 'Ready?'")
     assert not page.url.endswith("?41")
 
 
-def test_a_browser_that_keeps_nothing_is_no_hindrance(site, open_page, monkeypatch):
+def test_a_browser_that_keeps_nothing_is_no_hindrance(site, open_page, games):
     page = open_game(open_page, site)
     page.evaluate(
         "Object.defineProperty(window, 'localStorage', { configurable: true,"
@@ -109,9 +110,9 @@ def test_a_browser_that_keeps_nothing_is_no_hindrance(site, open_page, monkeypat
     page.get_by_role("button", name="New game").first.click()
     wait_for(page, f"{TITLE} === 'Ready?'")
     page.keyboard.press("Space")
-    with monkeypatch.context() as patch:
-        end_soon(patch, 3)
-        wait_for(page, f"{TITLE} === 'You win!'")
+    wait_here(page, lambda: games[-1].phase == "playing")
+    end(games[-1], 3)
+    wait_for(page, f"{TITLE} === 'You win!'")
     assert "The browser does not keep it." in page.locator(".play-message").inner_text()
     page.reload()  # so that the next page has its storage again
 
