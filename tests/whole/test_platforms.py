@@ -1,14 +1,17 @@
-"""The comparison of two systems by their lines; `tests/platforms` measures them, at night."""
+"""Systems compared by their lines, and ways to install; `tests/platforms` runs them, at night."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-CHECK = Path(__file__).parents[1] / "platforms" / "check.py"
+PLATFORMS = Path(__file__).parents[1] / "platforms"
+CHECK = PLATFORMS / "check.py"
+PAGE = PLATFORMS.parents[1] / "docs" / "platforms.md"
 
 
 @pytest.mark.parametrize(
@@ -32,3 +35,13 @@ def test_systems_are_the_same_if_all_lines_that_must_be_are(here, there, is_same
     shown = {line[2:] for line in done.stdout.splitlines() if line[0] in "<>"}
     kept = [{line for line in text.splitlines() if line[0] != "#"} for text in (here, there)]
     assert shown == kept[0] ^ kept[1]
+
+
+def test_the_page_has_a_row_for_each_way_to_install():
+    (rows,) = re.findall(r'^all="([^"]*)"', (PLATFORMS / "install.sh").read_text("utf-8"), re.M)
+    shown = re.findall(
+        r"^\| `([^`]*)` .*`tests/platforms/install.sh FOLDER ([^`]*)` \|",
+        PAGE.read_text("utf-8"),
+        re.M,
+    )
+    assert shown == [(row, row) for row in rows.split()]
