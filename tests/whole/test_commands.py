@@ -85,6 +85,8 @@ ELSEWHERE = {
     "python examples/moved_picture.py": "forty games; test_examples plays short ones",
     "python examples/flavours_in_one_file.py": "trains for a minute; test_examples plays flavours",
     "python examples/ppo_torch.py": "PyTorch; make peers runs it",
+    "sudo tests/platforms/install.sh": "installs packages from an index, minutes",
+    "tests/platforms/install.sh": "installs packages from an index, minutes",
     "sudo tests/platforms/": "makes an emulated system, a quarter of an hour",
     "tests/platforms/": "makes an emulated system, minutes",
     "python docs/cells.py": "writes into the pages; test_docs holds what it writes",

@@ -14,6 +14,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -48,10 +49,14 @@ def build(folder: Path, **changes: str) -> Path:
             if path.is_file():
                 path.chmod(stat.S_IRUSR | stat.S_IWUSR)
                 os.utime(path, (1e9, 1e9))
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", "dist"]
+    return run_hatchling(folder, "wheel", **changes)
+
+
+def run_hatchling(folder: Path, target: str, **changes: str) -> Path:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", "dist"]
     subprocess.run(command, cwd=folder, env=environment(**changes), check=True, capture_output=True)
-    (wheel,) = (folder / "dist").iterdir()
-    return wheel
+    (built,) = (folder / "dist").iterdir()
+    return built
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +86,20 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert {Path(name).suffix for name in wanted} <= SUFFIXES
     rest = {name.partition(".dist-info/")[2] for name in contents}
     assert rest == {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
+
+
+@pytest.mark.slow
+def test_the_sdist_of_a_worktree_has_no_path_of_the_machine(tmp_path):
+    """Git keeps the path of the repository in a file there; in a clone, `.git` is a folder."""
+    for name in ("pyproject.toml", "README.md", "LICENSE", ".gitignore"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "src" / "pixelpong").mkdir(parents=True)
+    shutil.copy(PACKAGE / "__init__.py", tmp_path / "src" / "pixelpong")
+    (tmp_path / ".git").write_text("gitdir: /home/somebody/pixelpong/.git/worktrees/one\n")
+    with tarfile.open(run_hatchling(tmp_path, "sdist")) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert names >= {"pyproject.toml", "src/pixelpong/__init__.py"}
+    assert ".git" not in names
 
 
 @pytest.mark.soak
