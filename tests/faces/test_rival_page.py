@@ -15,7 +15,7 @@ from pixelpong.faces.page.rival import RivalGame
 pytestmark = [pytest.mark.browser, promise("the page asks nobody")]
 
 TITLE = "(document.querySelector('.play-message:not(.unseen) .play-title')?.textContent ?? '')"
-HELD = "[...document.querySelectorAll('.pad .held')].map((it) => it.dataset.hold).join()"
+HELD = "[...document.querySelectorAll('.pad .held')].map((it) => it.dataset.hold).join(',')"
 WINDOWS = (1024, 768), (390, 844), (844, 390)
 
 
