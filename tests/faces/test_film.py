@@ -19,7 +19,7 @@ from pixelpong.agent.choice import Agents, find_agents
 from pixelpong.agent.game import play_game
 from pixelpong.config.protocols import PROTOCOLS
 from pixelpong.errors import PixelpongError
-from pixelpong.faces import looking
+from pixelpong.faces import opening
 from pixelpong.faces.look import overlay as look
 from pixelpong.faces.look.film import make_film
 from pixelpong.faces.look.overlay import draw_overlay
@@ -190,10 +190,10 @@ def test_record_watch_replay_and_the_page_begin_with_the_first_game_of_seed_0(
 ):
     film = report("record", seeded, "--scale", 1, "--speed", 60, "--whole", "--out", "film.gif")
     asked = []
-    monkeypatch.setattr(looking, "_serve", lambda *words: asked.append(words[-1].game))
-    looking.watch(seeded)
-    looking.watch(seeded, episode=2)
-    looking.watch(pixelpong.Run(seeded), checkpoint=2, seed=5)
+    monkeypatch.setattr(opening, "_serve", lambda *words: asked.append(words[-1].game))
+    opening.watch(seeded)
+    opening.watch(seeded, episode=2)
+    opening.watch(pixelpong.Run(seeded), checkpoint=2, seed=5)
     assert asked == ["", "0/2", "5/0"]
     library = Library(seeded.parent)
     first, other = (

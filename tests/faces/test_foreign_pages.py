@@ -29,7 +29,10 @@ def list_routes(folder) -> list[tuple[str, str]]:
 
 
 PARAMETER = re.compile(r"{(\w+)(?::\w+)?}")
-VALUES = {"run_id": "package", "which": "nobody", "seed": "0", "episode": "0", "ids": "package"}
+VALUES = {
+    "run_id": "package", "which": "nobody", "seed": "0", "episode": "0", "middle": "0",
+    "ids": "package",
+}  # fmt: skip
 
 
 def fill(path, **values) -> str:

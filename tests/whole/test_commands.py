@@ -94,6 +94,8 @@ ELSEWHERE = {
     "python tests/support/promises.py": "writes into a page; test_promises holds what it writes",
     "python benchmarks/any_game.py": "trains all games, an hour",
     "pixelpong record runs/any_game": "a run of the benchmark of all games",
+    "pixelpong play runs/atari-001": "a run of another game; test_rival_page plays against one",
+    "python benchmarks/pupils.py": "measures a class, a minute",
     "python benchmarks/batches.py": "measures on a Ray",
     "python benchmarks/first_use.py": "compiles all cartridges, minutes",
     "python benchmarks/games.py": "plays all cartridges, half an hour",

@@ -142,6 +142,9 @@ def test_the_other_records_have_the_options_of_their_commands():
     assert options.engine == RECORDS["batches.json"]["engine"]
     sizes = [row["episodes"] for row in RECORDS["batches.json"]["batches"]]
     assert options.sizes == ",".join(map(str, sizes))
+    options, record = options_of("pupils.json"), RECORDS["pupils.json"]
+    assert options.seconds == record["seconds"]
+    assert options.sizes == [row["players"] for row in record["classes"]]
     options = options_of("plateau.json")
     record = RECORDS["plateau.json"]
     assert (options.agent, options.points) == (record["agent"], record["lost"])
