@@ -40,6 +40,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"Path|NDArray|Event|Media|Options|Record|Result"),
     (r"py:class", r"Count|Positive|Number|Seconds|Speed|Length|Port|Order|Meta"),  # have bounds
     (r"py:class", r"pixelpong\..*\..*"),  # of the public names; read in the source
+    (r"py:class", r"pixelpong\.ServedPage"),  # shown under the name of its module
     (r"py:.*", r"msgspec\..*|.*Annotated.*|[\d.]+|.*\.L"),  # bounds of a field; a type variable
 ]
 
