@@ -95,7 +95,7 @@ def test_the_sdist_of_a_worktree_has_no_path_of_the_machine(tmp_path):
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "src" / "pixelpong").mkdir(parents=True)
     shutil.copy(PACKAGE / "__init__.py", tmp_path / "src" / "pixelpong")
-    (tmp_path / ".git").write_text("gitdir: /home/somebody/pixelpong/.git/worktrees/one\n")
+    (tmp_path / ".git").write_text(f"gitdir: {tmp_path}/pixelpong/.git/worktrees/one\n")
     with tarfile.open(run_hatchling(tmp_path, "sdist")) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert names >= {"pyproject.toml", "src/pixelpong/__init__.py"}

@@ -42,9 +42,6 @@ from pixelpong.faces.page.threads import BusyError, in_thread
 T = TypeVar("T")
 
 STATIC = Path(__file__).parent / "static"
-POLL_SECONDS = 0.1  # time between checks for a stop
-END_SECONDS = 5.0  # time limit for the shutdown; later work is left behind
-INTERFACE_ADDRESS = 0x8915  # Linux's SIOCGIFADDR
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")  # this machine's names in its own browsers
 HEADERS = {
     "content-security-policy": (
@@ -163,17 +160,19 @@ def make_app(library: Library) -> Starlette:
 
         return answer
 
-    async def answer_reel(request: Request) -> Response:
+    def viewer_of(request: Request) -> str:
         client = request.client.host if request.client else ""
-        viewer = request.query_params.get("viewer", client)[:100]
+        return request.query_params.get("viewer", client)[:100]
+
+    async def answer_reel(request: Request) -> Response:
+        viewer = viewer_of(request)
         is_brief = request.query_params.get("part") == "beginning"
         making = library.reel(**request.path_params, viewer=viewer, is_brief=is_brief)
         reel = await _while_connected(request, making)
         return Response(reel, media_type="application/json")
 
     async def answer_film(request: Request) -> Response:
-        viewer = request.query_params.get("viewer", "")[:100]
-        making = library.film(**request.path_params, viewer=viewer)
+        making = library.film(**request.path_params, viewer=viewer_of(request))
         return Response(await _while_connected(request, making), media_type="video/mp4")
 
     async def answer_notice(request: Request) -> Response:
