@@ -67,6 +67,7 @@ def test_a_person_plays_loses_sees_both_scores_and_the_record_and_plays_again(
     assert page.locator(".seed").inner_text() == "41"
     assert "noop, fire, right, left" in page.locator("dl").inner_text()
     page.keyboard.press("Space")
+    wait_for(page, f"{TITLE} === ''")  # from now on Space fires
     for keys, held in (
         (["ArrowRight"], ["right"]), (["d", "Space"], ["right", "fire"]),
         (["a", "w"], ["left", "up"]),
@@ -79,10 +80,14 @@ def test_a_person_plays_loses_sees_both_scores_and_the_record_and_plays_again(
         wait_here(page, lambda: games[-1]._held == [])
     page.keyboard.press("p")
     wait_for(page, f"{TITLE} === 'Paused'")
+    page.evaluate(
+        "const press = (code) => document.body.dispatchEvent(new KeyboardEvent('keydown', {code, bubbles: true}));"
+        "press('KeyP'); dispatchEvent(new Event('blur')); press('ArrowRight')"
+    )
+    wait_here(page, lambda: games[-1]._held == ["right"])
+    assert games[-1].phase == "paused", "it continued while the window was behind another"
     page.keyboard.press("p")
-    page.evaluate("dispatchEvent(new Event('blur'))")
-    wait_for(page, f"{TITLE} === 'Paused'")
-    page.keyboard.press("p")
+    wait_for(page, f"{TITLE} === ''")
     end(games[-1], 1)
     wait_for(page, f"{TITLE} === 'The agent wins'")
     said = page.locator(".play-message").inner_text()

@@ -11,6 +11,7 @@ const MOVES = {
   ArrowUp: "up", ArrowLeft: "left", ArrowDown: "down", ArrowRight: "right",
 };
 const FIRING = { ...MOVES, Space: "fire" };
+const ENDED = ["agent only", "over"]; // the phases after the person's game
 const REST_MS = 700; // after the end; who is still firing does not begin a new game
 
 const write = (score) => String(score).replace("-", "−");
@@ -72,7 +73,7 @@ export class RivalView extends GameView {
   lose() {
     this.fingers?.clear();
     this.steer([]);
-    if (this.state?.phase === "playing") this.pause(true);
+    if (!ENDED.includes(this.state?.phase)) this.pause(true); // what was sent may begin or continue it
   }
 
   begin(message) {
@@ -100,8 +101,7 @@ export class RivalView extends GameView {
 
   show(state) {
     const { phase, points: [own, its] } = state, pause = this.find(".pause");
-    const isEnd = ["agent only", "over"].includes(phase);
-    if (isEnd && !["agent only", "over"].includes(this.state?.phase)) this.finish(own);
+    if (ENDED.includes(phase) && !ENDED.includes(this.state?.phase)) this.finish(own);
     this.state = state;
     this.find(".own-score").textContent = write(own);
     this.find(".its-score").textContent = write(its);
@@ -134,7 +134,7 @@ export class RivalView extends GameView {
   }
 
   serve() {
-    const isEnd = ["agent only", "over"].includes(this.state?.phase);
+    const isEnd = ENDED.includes(this.state?.phase);
     if (isEnd && performance.now() - this.ended < REST_MS) return;
     if (isEnd || (this.state === null && !this.find(".primary").hidden)) this.connect();
     else this.send("serve");
