@@ -10,7 +10,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from toys import toy_config
+from toys import TOY, toy_config
 
 import pixelpong
 from pixelpong.atari.steps import compiling
@@ -40,9 +40,9 @@ def describe(ir: str, assembly: str) -> dict[str, list[str]]:
 
 
 def main() -> None:
-    """Train a little in both modes, and print what was compiled for it."""
+    """Train a little with each kind of network and sight, and print what was compiled for it."""
     with tempfile.TemporaryDirectory() as folder:
-        for preset in ("classic", "fast"):
+        for preset in TOY:
             pixelpong.train(toy_config(preset, updates=2), run=Path(folder) / preset, quiet=True)
     for kernel in compiling._kernels:
         for signature in kernel.signatures:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pixelpong.atari.steps.compiling import kernel_part
 from pixelpong.items import NUM_PIXELS
+from pixelpong.kernels.elementary import exp, log
 
 
 class PlainParams(NamedTuple):
@@ -70,7 +71,7 @@ def up_probability(params, indices, start, stop, hidden, t):  # type: ignore[no-
     for i in range(whole, len(h)):
         s0 += h[i] * W2[i]
     z = (s0 + s1) + (s2 + s3)
-    smaller = np.exp(-abs(z))
+    smaller = exp(-abs(z))
     return (1.0 if z >= 0 else smaller) / (1.0 + smaller)
 
 
@@ -125,11 +126,11 @@ def choose(layers, step, uniform):  # type: ignore[no-untyped-def]
         if y[action] > highest:
             highest = y[action]
     for action in range(len(p)):
-        total += np.exp(y[action] - highest)
-    log_total = highest + np.log(total)
+        total += exp(y[action] - highest)
+    log_total = highest + log(total)
     for action in range(len(p)):
         logs[action] = y[action] - log_total
-        p[action] = np.exp(logs[action])
+        p[action] = exp(logs[action])
         entropy += p[action] * logs[action]
         if y[last - action] == highest:
             best = last - action

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from pixelpong.atari.steps.compiling import kernel_part
 from pixelpong.atari.steps.episode import begin
 from pixelpong.items import ACTIONS, DOWN, UP
 from pixelpong.kernels.deciding import Layers, conclude, read_out, up_probability
+from pixelpong.kernels.elementary import log
 from pixelpong.kernels.observing import Geometry, Seen, find_difference, observe_features
 from pixelpong.kernels.playing import Parts, forget_nothing, make_play
 
@@ -87,7 +86,7 @@ def _decide_plain(network, record, stream, side, uniform, t):  # type: ignore[no
     step = record.steps[t]
     step.up_probability, step.action, step.entropy = p, UP if goes_up else DOWN, 0.0
     if 0 < p < 1:
-        step.entropy = -(p * np.log(p) + (1 - p) * np.log(1 - p))
+        step.entropy = -(p * log(p) + (1 - p) * log(1 - p))
 
 
 # --- the gated network ------------------------------------------------------------------------

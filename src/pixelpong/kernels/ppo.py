@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pixelpong.atari.steps.compiling import kernel
+from pixelpong.kernels.elementary import exp, log
 from pixelpong.learn.ppo import LossStats
 
 
@@ -167,18 +168,18 @@ def differentiate(W2, z, batch, weights, size, parts, scratch, dW2):  # type: ig
             top = logit if logit > top else top
         total_exp = entropy = 0.0
         for action in range(num_actions):
-            total_exp += math.exp(y[action] - top)
-        log_total = top + math.log(total_exp)
+            total_exp += exp(y[action] - top)
+        log_total = top + log(total_exp)
         for action in range(num_actions):
             logs[action] = y[action] - log_total
-            pi[action] = math.exp(logs[action])
+            pi[action] = exp(logs[action])
             entropy += pi[action] * logs[action]
         entropy = -entropy
         # 3. The loss, and its gradient with respect to the outputs.
         action, gain = batch.actions[m], batch.advantages[m]
         log_ratio = logs[action] - batch.log_probabilities[m]
         error = y[num_actions] - batch.targets[m]
-        ratio, bound = math.exp(log_ratio), 1 + clip_coef if gain >= 0 else 1 - clip_coef
+        ratio, bound = exp(log_ratio), 1 + clip_coef if gain >= 0 else 1 - clip_coef
         is_clipped = ratio > bound if gain >= 0 else ratio < bound
         slope = 0.0 if is_clipped else -ratio * gain
         surrogates += (bound if is_clipped else ratio) * gain

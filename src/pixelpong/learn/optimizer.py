@@ -76,5 +76,15 @@ class AdamScales(NamedTuple):
 
 def adam_scales(learning_rate: float, step: int) -> AdamScales:
     """Compute the factors for a step, numbered from 1."""
-    decay_m, decay_v = ADAM_DECAYS
-    return AdamScales(learning_rate / (1 - decay_m**step), 1 / (1 - decay_v**step))
+    left_m, left_v = (_power(decay, step) for decay in ADAM_DECAYS)
+    return AdamScales(learning_rate / (1 - left_m), 1 / (1 - left_v))
+
+
+def _power(base: float, exponent: int) -> float:
+    """Multiply only: the C library's power may differ from system to system in the last bit."""
+    power = 1.0
+    while exponent:
+        if exponent % 2:
+            power *= base
+        base, exponent = base * base, exponent // 2
+    return power
