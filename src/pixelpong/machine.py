@@ -1,4 +1,4 @@
-"""The processor and the libraries, on which the promise "same seed, same bits" depends."""
+"""The machine, its cores, and the versions of the libraries, which a run records."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import re
 import shlex
 import socket
 import subprocess
@@ -257,16 +256,6 @@ def test_a_node_or_a_store_that_does_not_fit_is_one_line(
     with closing(RayEngine(EchoWorker, Config(workers=1))) as engine:
         with pytest.raises(WorkerError, match=words):
             list(engine.run([0], None))
-
-
-def test_another_processor_is_one_warning_for_each_machine(ray_cluster, monkeypatch, capsys):
-    monkeypatch.setattr(ray_engine, "describe_machine", lambda: {"processor": "an abacus"})
-    with closing(RayEngine(EchoWorker, Config(workers=1))) as engine:
-        for _ in range(3):
-            list(engine.run([0, 1], None))
-    warning, *more = capsys.readouterr().err.splitlines()
-    assert re.fullmatch("warning: the processor of .+ differs from the driver's: .*", warning)
-    assert not more
 
 
 def test_a_node_with_other_versions_trains_no_run_of_a_sweep(ray_cluster, monkeypatch, tmp_path):

@@ -81,7 +81,8 @@ def test_a_person_plays_loses_sees_both_scores_and_the_record_and_plays_again(
     page.keyboard.press("p")
     wait_for(page, f"{TITLE} === 'Paused'")
     page.evaluate(
-        "const press = (code) => document.body.dispatchEvent(new KeyboardEvent('keydown', {code, bubbles: true}));"
+        "const press = (code) => document.body.dispatchEvent("
+        "new KeyboardEvent('keydown', { code, bubbles: true }));"
         "press('KeyP'); dispatchEvent(new Event('blur')); press('ArrowRight')"
     )
     wait_here(page, lambda: games[-1]._held == ["right"])

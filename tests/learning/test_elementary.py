@@ -75,7 +75,7 @@ def test_values_are_within_one_unit_in_the_last_place(compute, define, numbers):
         (log_all, 1.0, 0.0), (log_all, 0.0, -INF), (log_all, -0.0, -INF), (log_all, INF, INF),
         (log_all, NAN, NAN), (log_all, -1.0, NAN), (log_all, -INF, NAN),
         (log_all, 5e-324, -744.4400719213812), (log_all, 1e-310, -713.8013788281542),
-        (log_all, 2.0**-1022, -708.3964185322641), (log_all, 1.7976931348623157e308, 709.782712893384),
+        (log_all, 2.0**-1022, -708.3964185322641), (log_all, 2.0**1023, 709.0895657128241),
     ],
 )  # fmt: skip
 def test_the_ends(compute, number, value):
@@ -87,7 +87,7 @@ def test_the_bits_are_the_recorded_ones():
     values = [exp_all(DRAWN * 60 - 50), log_all(DRAWN * 17 + 1), log_all(DRAWN[1:])]
     values += [np.array([adam_scales(1.0, n + 1) for n in range(3000)]).ravel()]
     digest = hashlib.sha256(np.concatenate(values).tobytes()).hexdigest()
-    assert digest == "62617db55dfce970ce3f5f778bd415c7208ba4366c9e50746001a935d53d4cd3"
+    assert digest == "b0d5e9ada743041dd44acd3d333578db42bedf2396b903422f19d33d9d29686c"
 
 
 def test_what_is_compiled_computes_what_is_written():

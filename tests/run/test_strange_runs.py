@@ -195,9 +195,9 @@ def rewrite_config(run: Path, **changes: object) -> None:
 def test_what_a_run_says_of_its_machine_is_printed_on_one_line_without_escapes(folder, capsys):
     path = folder / "odd"
     rewrite_config(path, versions={"numpy": ESCAPES, "python": "9"}, machine={"processor": ESCAPES})
-    RunDirectory(path).warn_of_other_machine()
+    RunDirectory(path).warn_of_other_versions()
     (line,) = capsys.readouterr().err.splitlines()
-    assert "started on a different system (python 9 → 3." in line
+    assert "started with other versions (python 9 → 3." in line
     assert (line.isprintable(), len(line) < 1000) == (True, True)
 
 

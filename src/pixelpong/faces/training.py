@@ -285,7 +285,7 @@ def _open_run(
         raise ConfigError(f"{what}; {advice}.", options=[*changed, "allow_changes"])
     _require_budget(config, "resume")
     _require_work_left(run, config, has_new_budget=any(name in BUDGET for name in options))
-    run.warn_of_other_machine()
+    run.warn_of_other_versions()
     return continued
 
 

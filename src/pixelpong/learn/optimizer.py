@@ -82,9 +82,5 @@ def adam_scales(learning_rate: float, step: int) -> AdamScales:
 
 def _power(base: float, exponent: int) -> float:
     """Multiply only: the C library's power may differ from system to system in the last bit."""
-    power = 1.0
-    while exponent:
-        if exponent % 2:
-            power *= base
-        base, exponent = base * base, exponent // 2
-    return power
+    even = _power(base * base, exponent // 2) if exponent else 1.0
+    return even * base if exponent % 2 else even

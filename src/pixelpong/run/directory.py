@@ -198,17 +198,16 @@ class RunDirectory:
             return decode(content, dict[str, str])["error"]
         return ""
 
-    def warn_of_other_machine(self) -> None:
-        """Warn if the machine or the libraries differ, because the bits depend on them."""
-        here, there = collect_versions() | describe_machine(), self.versions | self.machine
+    def warn_of_other_versions(self) -> None:
+        """Warn if the libraries differ, because the bits may depend on them."""
         changed = [
-            f"{name} {there.get(name)} → {value}"
-            for name, value in here.items()
-            if value != there.get(name)
+            f"{name} {self.versions.get(name)} → {value}"
+            for name, value in collect_versions().items()
+            if value != self.versions.get(name)
         ]
         if changed:
             warn(
-                f"this run was started on a different system ({'; '.join(changed)[:MAX_GOT]}); it "
+                f"this run was started with other versions ({'; '.join(changed)[:MAX_GOT]}); it "
                 "will continue, but may no longer match an uninterrupted run bit for bit"
             )
 

@@ -36,11 +36,11 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from pixelpong.config import Config
 from pixelpong.engines import Combine, Engine, MakeWorker, naming, never
-from pixelpong.engines.ray.actor import Actor, Process, play_in_task
+from pixelpong.engines.ray.actor import Actor, play_in_task
 from pixelpong.engines.ray.cluster import Node
 from pixelpong.engines.ray.connection import connected, in_one_line
-from pixelpong.errors import Interrupted, PixelpongError, WorkerError, number_of, on_one_line, warn
-from pixelpong.machine import collect_versions, describe_machine
+from pixelpong.errors import Interrupted, PixelpongError, WorkerError, number_of
+from pixelpong.machine import collect_versions
 
 MAX_LOSSES = 3  # the run fails after this many losses of a chunk
 MAX_CHUNK = 64  # most items per worker in a chunk; a lost actor loses a chunk
@@ -119,9 +119,7 @@ class RayEngine(Engine):
         """Connect to the cluster; the workers are made when they first play."""
         self._config, self._should_stop = config, should_stop
         self._recipe: Any = pickle.dumps((collect_versions(), pickle.dumps((make_worker, combine))))
-        self._processor = describe_machine()["processor"]
         self._free: dict[str, tuple[int, float]] = {}  # free CPUs of each node, and since when
-        self._other_hosts = set[str]()  # hosts with a different processor
         self._slots: list[_Slot] = []
         self._next_growth = 0.0  # time of the next check for new nodes
         self._failure = ""  # reason for the last loss, while no slot is ready
@@ -306,7 +304,7 @@ class RayEngine(Engine):
     def _collect(self, run: _Run, slot: _Slot) -> None:
         """Take the answer of a slot."""
         try:
-            process, content, *large = ray.get(slot.ref)
+            pid, content, *large = ray.get(slot.ref)
         except exceptions.RayTaskError as error:
             if slot.run is run or not slot.is_ready:  # otherwise it belongs to an abandoned run
                 if isinstance(error.cause, PixelpongError):
@@ -316,21 +314,13 @@ class RayEngine(Engine):
             self._drop(run, slot, in_one_line(error))
             return
         else:
-            slot.pid = process.pid
-            self._compare_processors(process)
+            slot.pid = pid
             if slot.run is run:
                 # Large arrays stay in Ray's memory and are read-only.
                 results = pickle.loads(content, buffers=large)
                 run.done[slot.chunk.start] = slot.chunk, results
         slot.has_played = bool(slot.chunk)
         slot.ref, slot.deadline = None, math.inf
-
-    def _compare_processors(self, process: Process) -> None:
-        """Warn once about each host whose processor differs from the driver's."""
-        if process.processor != self._processor and process.host not in self._other_hosts:
-            self._other_hosts.add(process.host)
-            reason = "differs from the driver's: the last bits of results may differ too"
-            warn(on_one_line(f"the processor of {process.host} {reason}"))
 
     def _drop(self, run: _Run, slot: _Slot, reason: str) -> None:
         """End a slot, put its chunk back at the front, and request another slot at once."""

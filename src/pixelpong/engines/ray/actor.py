@@ -5,15 +5,13 @@ from __future__ import annotations
 import functools
 import os
 import pickle
-import socket
-from typing import Any, NamedTuple
+from typing import Any
 
 from threadpoolctl import threadpool_limits
 
 from pixelpong.engines import Combine
 from pixelpong.engines.ray.connection import require_versions
 from pixelpong.engines.threads import ThreadEngine
-from pixelpong.machine import describe_machine
 
 _LARGE = 2**16  # arrays of at least this many bytes are sent without a copy in a pickle
 
@@ -36,7 +34,7 @@ class Actor:
         return ThreadEngine(make_worker, self._size), combine
 
     def play_chunk(self, params: Any, items: bytes) -> list[Any]:
-        """Play pickled items; return a `Process`, the pickled results, and their large arrays.
+        """Play pickled items; return the process id, the pickled results, and their large arrays.
 
         Ray's own pickling takes longer for many small arrays, but copies a large one only once.
         """
@@ -52,20 +50,7 @@ class Actor:
             return False
 
         content = pickle.dumps(results, protocol=5, buffer_callback=is_small)
-        return [_describe_process(), pickle.PickleBuffer(content), *large]
-
-
-class Process(NamedTuple):
-    """The process that played a chunk."""
-
-    pid: int
-    host: str
-    processor: str
-
-
-@functools.cache
-def _describe_process() -> Process:
-    return Process(os.getpid(), socket.gethostname(), describe_machine()["processor"])
+        return [os.getpid(), pickle.PickleBuffer(content), *large]
 
 
 # A process that runs tasks keeps an actor with one thread, so that it makes its worker only once.
