@@ -132,6 +132,11 @@ def check_classic(given: argparse.Namespace) -> Facts:
     return train_in_parts("classic", given.updates, batch_size=2)
 
 
+def check_atari(given: argparse.Namespace) -> Facts:
+    """The preset atari, with what is found out about Breakout from random play."""
+    return train_in_parts("atari", given.updates, game="breakout", final_episodes=0)
+
+
 def check_agent(given: argparse.Namespace) -> Facts:
     """Greedy games of the agent that comes with the package."""
     import pixelpong
@@ -254,6 +259,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], Facts]] = {
     "vectors": check_vectors,
     "fast": check_fast,
     "classic": check_classic,
+    "atari": check_atari,
     "agent": check_agent,
     "page": check_page,
     "files": check_files,
