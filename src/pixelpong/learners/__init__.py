@@ -160,7 +160,8 @@ class Learner:
 
     def set_state(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
         """Continue from a state; refuse the state of another network or algorithm."""
-        advice = "resume with its own --algorithm, --hidden and --dtype"
+        own = "--algorithm, --hidden and --dtype"
+        advice = f"resume with its own {own}, and with the version of pixelpong that wrote it"
         with refusing("the checkpoint does not fit this network", CheckpointError, advice):
             self._restore(arrays, counters)
 
