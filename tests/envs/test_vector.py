@@ -241,7 +241,7 @@ def test_what_cannot_be_is_refused_in_a_sentence():
     ("options", "says"),
     [
         ({"actions": "three", "full_action_space": True}, "full_action_space has all actions"),
-        ({"observation": "pixels", "stack_num": 7}, "stack_num has no effect .+ 'pixels'"),
+        ({"observation": "pixels", "stack_num": 7}, "stack_num has no effect .+'pixels'"),
         ({"observation": "field", "grayscale": False}, "grayscale has no effect"),
         ({"observation": "frame", "img_height": 50}, "img_height has no effect"),
         ({"observation": "frame", "img_width": 50}, "img_width has no effect"),
