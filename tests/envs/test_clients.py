@@ -213,7 +213,7 @@ def test_a_game_for_two_is_pettingzoos_parallel_environment(observation):
     env = pixelpong.make_two(observation)
     assert isinstance(env, pettingzoo.ParallelEnv)
     assert (env.num_agents, env.max_num_agents, env.unwrapped) == (0, 2, env)
-    with pytest.raises(ConfigError, match="no state before the first reset"):
+    with pytest.raises(ConfigError, match="No episode has started: call reset"):
         env.state()
     observations, _ = env.reset(seed=0)
     assert env.num_agents == 2

@@ -241,17 +241,17 @@ def test_what_cannot_be_is_refused_in_a_sentence():
     ("options", "says"),
     [
         ({"actions": "three", "full_action_space": True}, "full_action_space has all actions"),
-        ({"observation": "pixels", "stack_num": 7}, "stack_num changes only .+ 'atari'"),
-        ({"observation": "field", "grayscale": False}, "grayscale changes only"),
-        ({"observation": "frame", "img_height": 50}, "img_height changes only"),
-        ({"observation": "frame", "img_width": 50}, "img_width changes only"),
-        ({"observation": "field", "maxpool": False}, "maxpool changes only"),
+        ({"observation": "pixels", "stack_num": 7}, "stack_num has no effect .+'pixels'"),
+        ({"observation": "field", "grayscale": False}, "grayscale has no effect"),
+        ({"observation": "frame", "img_height": 50}, "img_height has no effect"),
+        ({"observation": "frame", "img_width": 50}, "img_width has no effect"),
+        ({"observation": "field", "maxpool": False}, "maxpool has no effect"),
         (
             {"frameskip": 5, "max_frameskip": 2},
             "must be at least frameskip, 5, not 2",
         ),
         ({"img_height": 42, "img_width": 40}, "img_height 42 and img_width 40 divide 210 and 160"),
-        ({"continuous_action_threshold": 0.3}, "changes only continuous actions"),
+        ({"continuous_action_threshold": 0.3}, "no effect without continuous actions"),
         ({"continuous": True, "opponent": "self"}, "without an opponent"),
         ({"coins": "ale", "max_frameskip": 5}, "for make_env alone; give coins='pixelpong'"),
         (

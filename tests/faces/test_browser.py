@@ -120,7 +120,7 @@ def press_tab_until(page, name: str) -> None:
 
 def test_a_visit_to_a_run(site, open_page):
     page, run = open_page(f"{site.url}/#run/seed-0"), RunDirectory(site.runs / "seed-0")
-    page.wait_for_selector(".verdict:has-text('Won: greedy return +18.50')")
+    page.wait_for_selector(".verdict:has-text('Won after 0:51 in total: greedy return +18.50')")
     facts = dict(row.split("\n") for row in page.locator(".facts > div").all_inner_texts())
     assert (facts["time in total"], "time to the win, estimated" in facts) == ("0:51", False)
     page.locator("summary").click()

@@ -46,7 +46,7 @@ def time_to_win() -> Iterator[tuple[str, str]]:
 
     yield "README.md", f"took {least} to {most} seconds to win (median {typical})"
     yield "README.md", f"the median agent averaged {middle}, the weakest {weakest}"
-    yield "README.md", f"({after:.0f} seconds) come on top"
+    yield "README.md", f"new games at the end ({after:.0f} seconds)"
     yield "README.md", f"**{typical} s** | {steps / 1e6:.2f} M |"
     yield "docs/zh/README.md", f"用了 {least} 到 {most} 秒获胜（中位数 {typical} 秒）"
     yield "docs/zh/README.md", f"平均回报的中位数是 {middle}，最弱的一个是 {weakest}"
@@ -54,7 +54,7 @@ def time_to_win() -> Iterator[tuple[str, str]]:
     yield "docs/zh/README.md", f"**{typical} 秒** | {steps / 1e4:.0f} 万 |"
     yield "docs/start.md", f"that took {least} to {most} seconds"
     yield "docs/zh/start.md", f"用了 {least} 到 {most} 秒"
-    yield "docs/faq.md", f"a median of {typical} seconds"
+    yield "docs/faq.md", f"The median of twenty seeds is {typical} seconds"
     yield "docs/faq.md", f"{steps / 1e6:.2f} million steps"
     yield "docs/reproduce.md", f"median {typical} s ({least} to {most})"
     yield "docs/reproduce.md", f"Their median is {middle}"
@@ -80,7 +80,7 @@ def time_to_win_in_the_tutorial() -> Iterator[tuple[str, str]]:
     )
     yield (
         f"{folder}/11_a_winning_agent.md",
-        f"took {min(seconds):.0f} to {max(seconds):.0f} seconds for {len(seeds)} seeds",
+        f"took {min(seconds):.0f} to {max(seconds):.0f} seconds, and all {len(seeds)} seeds won",
     )
     yield (
         f"{folder}/12_what_next.md",
@@ -139,7 +139,7 @@ def vector() -> Iterator[tuple[str, str]]:
         yield page, f"| {round(speeds[name], -2 if speeds[name] < 10_000 else -3):,} |"
     yield page, f"| **{ours:.1f}** |"
     yield page, f"| **{theirs:.0f}** |"
-    yield page, f"`make_env()` {round(speeds['make_env'], -2):,} steps per second"
+    yield page, f"`make_env()` plays {round(speeds['make_env'], -2):,} steps per second"
     yield page, f"""`gymnasium.make("ALE/Pong-v5")` {round(speeds["ALE/Pong-v5"], -2):,}"""
     yield "docs/reproduce.md", f"{ours:.1f} times AtariVectorEnv"
     yield "docs/reproduce.md", f"{ratios['atari / EnvPool']:.1f} times EnvPool"
@@ -170,9 +170,9 @@ def plateau() -> Iterator[tuple[str, str]]:
     yield page, f"{record['lost']} of these lost points"
     yield (
         page,
-        f"worth {signed(worth['30'], 2)}; nine steps before it still {signed(worth['9'], 2)}",
+        f"worth {signed(worth['30'], 2)}; nine steps before it, still {signed(worth['9'], 2)}",
     )
-    yield page, f"six steps before {signed(worth['6'], 2)}"
+    yield page, f"six steps before it, {signed(worth['6'], 2)}"
     yield page, f"{record['cost_of_decisions']:.2f} ± {record['standard_error']:.2f}"
     yield page, f"In {100 * record['share_with_a_step_that_cost_a_quarter']:.0f} %"
 

@@ -97,7 +97,7 @@ class TwoPlayerEnv(ParallelEnv):
     def state(self) -> Any:
         """Return what both agents see together, in `state_space`: the first agent's observation."""
         if self._envs.games["episode"][0] < 0:
-            raise ConfigError("There is no state before the first reset().")
+            raise ConfigError("No episode has started: call reset() before state().")
         return self._envs._observe()[0]
 
     def reset(self, seed: int | None = None, options: Each | None = None) -> tuple[Each, Each]:

@@ -106,7 +106,7 @@ class Evaluation:
         if not self.test_games:
             return ""
         mean = in_game(self.test_return, self.game, 2)
-        return f"; passed the test with {mean} over {self.test_games}"
+        return f"; passed the test with {mean} over {number_of(self.test_games, 'game')}"
 
     def __str__(self) -> str:
         """Return the mean, its interval and the number of games, below a line about the agent."""

@@ -1,7 +1,7 @@
 """A run as the terminal, the page, plots, sweeps and ``--json`` read it.
 
     record = Record.read(Path("runs/fast-001"))
-    record.state, record.summary            "won", "won: greedy return +18.47 (…) over 200 games, …"
+    record.state, record.summary            "won", "won after 4:00 in total: greedy return …"
     record.columns()["estimated_return"]    an array: a value for each update
     record.to_dict()                        the run as JSON
 
@@ -229,7 +229,7 @@ class Record:
 
     @property
     def summary(self) -> str:
-        """State and result in one sentence, such as "won: greedy return +18.47 …"."""
+        """State and result in one sentence, such as "won after 4:00 in total: …"."""
         state, result = self._describe_state(), self.result
         if not result:
             return state
@@ -240,12 +240,18 @@ class Record:
         has_target = self.config is not None and self.config.until_return is not None
         return {
             TRAINING: f"training, update {self.update}",
-            WON: "won",
+            WON: self._describe_win(),
             STOPPED: f"not won: {spent}" if has_target else spent,
             INTERRUPTED: f"interrupted at update {self.update}",
             FAILED: f"failed at update {self.update}: {self.problem}",
             DAMAGED: f"damaged: {self.problem}",
         }[self.state]
+
+    def _describe_win(self) -> str:
+        evaluation = self.evaluation
+        if evaluation is None or not evaluation.is_won or evaluation.total_seconds is None:
+            return "won"
+        return f"won after {describe_times(total=evaluation.total_seconds)}"
 
     @property
     def result(self) -> str:
@@ -260,8 +266,6 @@ class Record:
         result = f"greedy return {greedy.mean_in_words}{greedy.test_in_words}"
         if greedy.target is not None:
             result += f", target {signed(greedy.target)}"
-        if greedy.is_won and greedy.total_seconds is not None:
-            result += f", after {describe_times(total=greedy.total_seconds)}"
         won = [it.target for it in self.evaluations if it.is_won and it.target is not None]
         if won and not self.is_won and not greedy.is_won:
             result += f"; it has won the target {signed(max(won))} before"

@@ -142,14 +142,14 @@ def check_options(
         what = "Continuous actions are for a game without an opponent"
         raise EnvError(f"{what}; {maker.leave_out('continuous', 'opponent')}.")
     if checked.continuous_action_threshold != 0.5 and not checked.continuous:
-        what = "continuous_action_threshold changes only continuous actions"
+        what = "continuous_action_threshold has no effect without continuous actions"
         other = ", or choose continuous=True" if checked.opponent == BUILTIN else ""
         raise EnvError(f"{what}; leave it out{other}.")
     if checked.observation != "atari":
         for name, default in _OF_ATARI.items():
             if getattr(checked, name) != default:
-                what = f"{name} changes only the observation 'atari'"
-                raise EnvError(f"{what}, not {checked.observation!r}; leave it out.")
+                what = f"{name} has no effect with observation={checked.observation!r}"
+                raise EnvError(f"{what}; leave it out.")
     fewest, most = checked.frameskip, checked.max_frameskip
     if most is not None and most < fewest:
         allowed = f"at least {maker.spell('frameskip')}, {fewest}"

@@ -1,4 +1,4 @@
-"""Many games as a `VecEnv` of stable-baselines3, which takes no vector environment of Gymnasium.
+"""A `VecEnv` of many games; stable-baselines3 does not accept Gymnasium vector environments.
 
 envs = pixelpong.make_sb3(8, actions="three")
 PPO("CnnPolicy", envs).learn(1_000_000)

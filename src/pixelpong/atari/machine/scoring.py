@@ -7,16 +7,17 @@ The facts are expressions, in the order in which they are computed after each fr
     "over":   "is_on and xB9 == 0"
     "lives":  "xB9"
 
-`atari.machine.formulas` says what they may name. ``old.`` is a value after the frame before, of a
-byte or of an expression. An expression may name those before it. ``count(board, 1, 2)`` is the
-number of the board's cells with one of these values; ``total`` and ``alike`` ask for other numbers.
+`atari.machine.formulas` says what they may name. The prefix ``old.`` stands for the value of a byte
+or an expression after the previous frame. An expression may name those before it.
+``count(board, 1, 2)`` is the number of the board's cells with one of these values; ``total`` and
+``alike`` ask for other numbers.
 
 Five names have a meaning: ``points``; ``over``; ``reward``, by default the change of the points;
 ``lives``, by default 0; and, in games where two players do not play against each other alone,
 ``second``, the second player's reward. After the end ALE shows no lives, except in games that keep
 them.
 
-What an expression needs of the frame before is noted in the record, so a snapshot contains it.
+What an expression needs from the previous frame is noted in the record, so a snapshot contains it.
 Source: the addresses and formulas are those of ALE 0.12, and tests compare them with its answers.
 """
 

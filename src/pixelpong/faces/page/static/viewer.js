@@ -9,7 +9,7 @@ import { drawRows, drawScreen, drawSight, unpackPictures } from "./pictures.js";
 
 const FOLLOW_MS = 15_000, RETRY_MS = 3000; // until a newer agent is shown, or one that failed
 const VIEWER = Math.random().toString(36).slice(2); // its newest request replaces its older ones
-const PLAYING = "The agent is playing a game…";
+const PLAYING = "Preparing the game…";
 const KEYS = [[" ", "Space"], ["arrowleft", "ArrowLeft"], ["arrowright", "ArrowRight"], ["f", "KeyF"]];
 const SYMBOLS = { up: "▲", down: "▼", stay: "●" };
 const settings = { speed: 1, sight: "field" }; // kept from one game to the next
