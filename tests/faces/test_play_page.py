@@ -163,6 +163,16 @@ def test_the_list_on_a_phone_shows_the_result(site, open_page):
     value = page.locator("tbody strong").first.bounding_box()
     assert value["x"] >= 0
     assert value["x"] + value["width"] <= 370
+    for width in (390, 320):
+        page.set_viewport_size({"width": width, "height": 844})
+        logo = page.locator(".logo").bounding_box()
+        for link in page.locator("nav a:visible").all():
+            box = link.bounding_box()
+            is_beside, is_below = (
+                box[axis] >= logo[axis] + logo[size]
+                for axis, size in (("x", "width"), ("y", "height"))
+            )
+            assert is_beside or is_below, (width, link.inner_text())
 
 
 def test_what_is_said_in_colours_keeps_them_in_high_contrast(site, open_page):

@@ -81,7 +81,8 @@ def test_a_person_plays_loses_sees_both_scores_and_the_record_and_plays_again(
     page.keyboard.press("p")
     wait_for(page, f"{TITLE} === 'Paused'")
     page.evaluate(
-        "const press = (code) => document.body.dispatchEvent(new KeyboardEvent('keydown', {code, bubbles: true}));"
+        "const press = (code) => document.body.dispatchEvent("
+        "new KeyboardEvent('keydown', {code, bubbles: true}));"
         "press('KeyP'); dispatchEvent(new Event('blur')); press('ArrowRight')"
     )
     wait_here(page, lambda: games[-1]._held == ["right"])
@@ -154,6 +155,29 @@ def test_the_games_and_the_pad_fit_every_window_and_fingers_hold_the_pad(site, o
     colours = "getComputedStyle(document.querySelector('.pad .fire')).borderTopStyle"
     assert page.evaluate(colours) == "solid"
     page.emulate_media(forced_colors="none")
+
+
+def test_full_screen_fills_a_projector_and_the_buttons_stay_in_sight(site, browser):
+    page = browser.new_page(viewport={"width": 1024, "height": 768})  # with a mouse, without a pad
+
+    def visit(address):
+        page.goto(address)
+        return page
+
+    try:
+        open_game(visit, site)
+        usual = page.locator(".own canvas").bounding_box()["height"]
+        page.keyboard.press("f")
+        wait_for(page, "document.fullscreenElement !== null")
+        parts = [".own canvas", "figure + figure canvas", ".pause", ".full-screen", ".speed"]
+        for part in parts:
+            box = page.locator(part).bounding_box()
+            assert box["y"] + box["height"] <= 768, part
+            assert box["x"] + box["width"] <= 1024, part
+        assert page.locator(".own canvas").bounding_box()["height"] > 1.4 * usual
+        assert 0 <= page.locator(".own-score").bounding_box()["y"] < 40, "what is above it?"
+    finally:
+        page.close()
 
 
 def test_the_agents_own_game_is_that_of_the_seed(site, open_page, breakout_run):
