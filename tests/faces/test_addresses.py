@@ -63,7 +63,8 @@ def test_the_browser_is_opened_silently_at_an_agents_file(toy_runs, tmp_path, mo
         assert re.fullmatch("mine.safetensors~[0-9a-f]{8}", name)
         reel = httpx.get(f"{served.url}/api/runs/{name}/reels/best", timeout=PATIENCE).json()
         assert reel["steps"] == len(reel["actions"]) > 1
-        assert httpx.get(f"{served.url}/api/runs").json() == {"runs": []}
+        listed = {"id": name, "name": "mine.safetensors"}
+        assert httpx.get(f"{served.url}/api/runs").json() == {"runs": [], "file": listed}
     assert capfd.readouterr() == ("", "")
 
 

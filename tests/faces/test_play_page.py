@@ -146,6 +146,16 @@ def test_the_field_fits_every_window_and_the_title_names_a_friends_file(site, op
     require_fitting_and_accessible(page)
 
 
+def test_the_list_leads_to_the_file_with_which_the_server_was_started(site, open_page):
+    page = open_page(f"{site.url}/")
+    page.wait_for_selector("tbody tr")
+    assert "alice.safetensors" in page.locator("main").inner_text()
+    require_fitting_and_accessible(page)
+    page.get_by_role("link", name="Play against it").click()
+    wait_for(page, f"{TITLE} === 'Ready?'")
+    assert page.get_by_role("heading").inner_text() == "Play against alice"
+
+
 def test_the_list_on_a_phone_shows_the_result(site, open_page):
     page = open_page(f"{site.url}/#runs")
     page.set_viewport_size({"width": 390, "height": 844})
@@ -153,6 +163,16 @@ def test_the_list_on_a_phone_shows_the_result(site, open_page):
     value = page.locator("tbody strong").first.bounding_box()
     assert value["x"] >= 0
     assert value["x"] + value["width"] <= 370
+    for width in (390, 320):
+        page.set_viewport_size({"width": width, "height": 844})
+        logo = page.locator(".logo").bounding_box()
+        for link in page.locator("nav a:visible").all():
+            box = link.bounding_box()
+            is_beside, is_below = (
+                box[axis] >= logo[axis] + logo[size]
+                for axis, size in (("x", "width"), ("y", "height"))
+            )
+            assert is_beside or is_below, (width, link.inner_text())
 
 
 def test_what_is_said_in_colours_keeps_them_in_high_contrast(site, open_page):

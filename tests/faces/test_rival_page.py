@@ -157,6 +157,29 @@ def test_the_games_and_the_pad_fit_every_window_and_fingers_hold_the_pad(site, o
     page.emulate_media(forced_colors="none")
 
 
+def test_full_screen_fills_a_projector_and_the_buttons_stay_in_sight(site, browser):
+    page = browser.new_page(viewport={"width": 1024, "height": 768})  # with a mouse, without a pad
+
+    def visit(address):
+        page.goto(address)
+        return page
+
+    try:
+        open_game(visit, site)
+        usual = page.locator(".own canvas").bounding_box()["height"]
+        page.keyboard.press("f")
+        wait_for(page, "document.fullscreenElement !== null")
+        parts = [".own canvas", "figure + figure canvas", ".pause", ".full-screen", ".speed"]
+        for part in parts:
+            box = page.locator(part).bounding_box()
+            assert box["y"] + box["height"] <= 768, part
+            assert box["x"] + box["width"] <= 1024, part
+        assert page.locator(".own canvas").bounding_box()["height"] > 1.4 * usual
+        assert 0 <= page.locator(".own-score").bounding_box()["y"] < 40, "what is above it?"
+    finally:
+        page.close()
+
+
 def test_the_agents_own_game_is_that_of_the_seed(site, open_page, breakout_run):
     page = open_game(open_page, site, "?5")
     assert page.locator(".watch").get_attribute("href") == "#watch/breakout/12?5/0"

@@ -115,12 +115,14 @@ def test_a_pause_lasts_while_newer_agents_come_and_the_menu_names_what_is_shown(
         step = page.evaluate(STEP)
         state["best"] = known[1]
         newer.wait_for()
+        page.set_viewport_size({"width": 1024, "height": 768})
+        assert page.evaluate(BOTTOM) <= 768
         for _ in range(20):
             page.clock.run_for(3000)
         assert (page.evaluate(STEP), page.evaluate(PLAYS)) == (step, "false")
         assert shown.input_value() == known[0]
         assert f"after update {known[0]}:" in page.locator(".outcome").inner_text()
-        assert newer.inner_text() == f"Newer: one, update {known[1]}"
+        assert newer.inner_text() == f"Newer: update {known[1]}"
         newer.click()
         page.wait_for_selector(f".outcome:has-text('after update {known[1]}:')")
         assert shown.input_value() == known[1]
@@ -152,7 +154,9 @@ def test_while_a_run_learns_its_curve_comes_first_and_the_game_is_beside_it(site
         page.set_viewport_size({"width": 390, "height": 844})
         one, other = curve.bounding_box(), game.bounding_box()
         assert one["y"] + one["height"] <= min(other["y"], 844)
-        assert other["y"] < page.locator("[data-curve=entropy]").bounding_box()["y"]
+        heading = page.get_by_role("heading", name="Curves").bounding_box()
+        assert other["y"] + other["height"] < heading["y"]
+        assert heading["y"] < page.locator("[data-curve=entropy]").bounding_box()["y"]
 
         state["is_live"] = False  # then its result is what counts
         page.wait_for_selector(".both:not(.live)")

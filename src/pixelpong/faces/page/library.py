@@ -66,11 +66,15 @@ class Library:
         self._loading: defaultdict[Path | None, threading.Lock] = defaultdict(threading.Lock)
 
     def list_runs(self) -> dict[str, Any]:
-        """Summarise all runs, newest first."""
+        """Summarise all runs, newest first, and name the agent's file if there is one."""
         runs = [
             {"id": run_id, **Record.read(path).to_dict()} for run_id, path in self._runs().items()
         ]
-        return {"runs": sorted(runs, key=lambda run: run["modified"], reverse=True)}
+        runs.sort(key=lambda run: run["modified"], reverse=True)
+        if self._extra is None or is_run(self._extra):
+            return {"runs": runs}
+        file = {"id": self.id_of(self._extra), "name": self._extra.name}
+        return {"runs": runs, "file": file}
 
     def describe(self, run_id: str) -> dict[str, Any]:
         """Describe a run in full; for the package or a file, list its agents."""

@@ -59,9 +59,9 @@ function mountList(element, signal) {
   const list = buildScroller("Runs"), words = build("span");
   const empty = build("p", { class: "empty", hidden: true });
   empty.append(document.getElementById("empty").content.cloneNode(true));
-  const link = build("a", { class: "button primary" }, "Compare");
+  const file = build("p", { class: "row" }), link = build("a", { class: "button primary" }, "Compare");
   const bar = build("div", { class: "compare-bar" }, words, link);
-  element.append(build("h1", {}, "Runs"), empty, bar, list);
+  element.append(build("h1", {}, "Runs"), file, empty, bar, list);
   const count = () => {
     const isOne = ticked.size < 2;
     bar.hidden = ticked.size === 0;
@@ -69,9 +69,11 @@ function mountList(element, signal) {
     link.href = `#compare/${[...ticked].join(",")}`;
     words.textContent = `${ticked.size} selected${isOne ? ": select another to compare" : ""}`;
   };
-  follow("api/runs", signal, ({ runs = [] }) => {
+  follow("api/runs", signal, ({ runs = [], file: given }) => {
     const rows = groupRuns(runs);
     for (const id of ticked) if (!rows.has(id)) ticked.delete(id);
+    file.hidden = !given;
+    if (given) rewrite(file, given, () => buildFile(given));
     list.hidden = !runs.length;
     const games = runs.every(isPong) ? [] : ["game"]; // a column only if there are several games
     const result = RUN_COLUMNS.slice(0, 2), more = RUN_COLUMNS.slice(2); // a phone has no more
@@ -81,6 +83,15 @@ function mountList(element, signal) {
     empty.hidden = runs.length > 0;
     count();
   });
+}
+
+// The agent's file with which the server was started.
+function buildFile({ id, name }) {
+  return [
+    build("strong", {}, name),
+    build("a", { class: "button primary", href: `#play/${id}/best` }, "Play against it"),
+    build("a", { class: "button", href: `#watch/${id}/best` }, "Watch it"),
+  ];
 }
 
 // The sweep to which a run belongs, from the run's id; null if it belongs to none.

@@ -39,7 +39,9 @@ export class GameView {
     Object.assign(this, { run, agent, seed, state: null, held: [] });
     current = this;
     const root = build("section", { class: `play ${kind}` });
-    root.append(document.getElementById(kind).content.cloneNode(true));
+    const copy = (name) => document.getElementById(name).content.cloneNode(true);
+    root.append(copy(kind));
+    root.querySelector(".shared").replaceWith(copy("controls")); // what all games have
     this.find = (selector) => root.querySelector(selector);
     this.canvases = [...root.querySelectorAll("canvas")];
     this.stage = this.find(".play-stage");

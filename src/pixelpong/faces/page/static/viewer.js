@@ -93,7 +93,8 @@ export class ReelView {
   offer(chosen) {
     const { run, shown } = this, current = run.agents.find(({ which }) => which === shown);
     const choose = (which) => { this.agent = which; this.show(which); this.offer(which); };
-    const newer = current && chosen !== shown && nameAgent(run, chosen);
+    const best = run.agents.find(({ which }) => which === chosen);
+    const newer = current && chosen !== shown && best.name;
     rewrite(this.chooser, [run.agents, run.best, current, newer], () => [
       buildChooser(run, current ? shown : chosen, choose),
       newer && build("button", {
