@@ -110,9 +110,12 @@ def test_in_full_screen_no_part_of_the_viewer_covers_another(site, open_page):
     parts += [".timeline input", ".about-line", ".expectation"]
     for name, (width, height) in WINDOWS.items():
         page.set_viewport_size({"width": width, "height": height})
+        usual = page.locator("canvas.screen").bounding_box()
         page.keyboard.press("f")
         wait_for(page, "document.fullscreenElement !== null")
         assert page.evaluate(OVERLAPS, parts) == [], name
+        assert page.evaluate(BOTTOM) <= height, name
+        assert page.locator("canvas.screen").bounding_box()["height"] > usual["height"], name
         page.keyboard.press("f")
         wait_for(page, "document.fullscreenElement === null")
         thoughts, picture = (page.locator(it).bounding_box() for it in (".thoughts", ".games"))
