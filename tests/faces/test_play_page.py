@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from pages import require_fitting_and_accessible, wait_for
 from promises import promise
@@ -173,6 +175,26 @@ def test_the_list_on_a_phone_shows_the_result(site, open_page):
                 for axis, size in (("x", "width"), ("y", "height"))
             )
             assert is_beside or is_below, (width, link.inner_text())
+
+
+def test_a_list_of_several_games_fits_a_projector(site, open_page):
+    def answer(route):
+        (run,) = json.loads(route.fetch().text())["runs"]
+        facts = {"steps": 1_234_567, "total_seconds": 144, "estimated_return": 17.9}
+        other = {"id": "other", "name": "breakout", "game": "breakout", "preset": "atari"}
+        other["sampled"] = {"mean_return": 30.5}
+        route.fulfill(json={"runs": [run | facts | {"state": "interrupted"}, run | facts | other]})
+
+    page = open_page("about:blank")
+    page.route("**/api/runs", answer)
+    page.goto(f"{site.url}/#runs")
+    page.set_viewport_size({"width": 1024, "height": 768})
+    page.wait_for_selector("tbody tr")
+    assert "breakout" in page.locator("tbody").inner_text()
+    widths = "(({scrollWidth, clientWidth}) => [scrollWidth, clientWidth])"
+    table, window = page.evaluate(f"{widths}(document.querySelector('.scroller'))")
+    assert table <= window, page.locator("tbody").inner_text()
+    page.unroute("**/api/runs")
 
 
 def test_what_is_said_in_colours_keeps_them_in_high_contrast(site, open_page):

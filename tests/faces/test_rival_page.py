@@ -94,6 +94,10 @@ def test_a_person_plays_loses_sees_both_scores_and_the_record_and_plays_again(
     said = page.locator(".play-message").inner_text()
     assert "You 1, agent 2. That is the best in this browser." in said
     assert page.locator(".record").inner_text() == "1"
+    for width, height in ((360, 740), *reversed(WINDOWS)):
+        page.set_viewport_size({"width": width, "height": height})
+        panel, picture = (page.locator(it).bounding_box() for it in (".play-message", ".own"))
+        assert panel["y"] + panel["height"] <= picture["y"] + picture["height"], width
     page.get_by_role("button", name="Same seed again").click()
     wait_for(page, f"{TITLE} === 'Ready?'")
     assert (len(games), page.url.endswith("?41")) == (2, True)

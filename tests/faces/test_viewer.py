@@ -94,6 +94,35 @@ def test_space_and_arrows_and_f_work_in_the_viewer_and_the_page_stays(site, open
     assert page.evaluate(full) == "", "the keys belong to the viewer"
 
 
+OVERLAPS = """(names) => {
+    const boxes = names.map((name) => document.querySelector(name).getBoundingClientRect());
+    const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1
+        && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+    const isCovered = (box, k) => boxes.some((other, j) => j < k && meet(other, box));
+    return names.filter((_, k) => boxes[k].top < 0 || isCovered(boxes[k], k));
+}"""
+
+
+def test_in_full_screen_no_part_of_the_viewer_covers_another(site, open_page):
+    page = open_page(f"{site.url}/#watch/package/club", motion="reduce")
+    page.wait_for_selector(SHOWN)
+    parts = [".agents", ".outcome", "canvas.screen", "canvas.sight", ".thoughts", ".controls"]
+    parts += [".timeline input", ".about-line", ".expectation"]
+    for name, (width, height) in WINDOWS.items():
+        page.set_viewport_size({"width": width, "height": height})
+        usual = page.locator("canvas.screen").bounding_box()
+        page.keyboard.press("f")
+        wait_for(page, "document.fullscreenElement !== null")
+        assert page.evaluate(OVERLAPS, parts) == [], name
+        assert page.evaluate(BOTTOM) <= height, name
+        assert page.locator("canvas.screen").bounding_box()["height"] > usual["height"], name
+        page.keyboard.press("f")
+        wait_for(page, "document.fullscreenElement === null")
+        thoughts, picture = (page.locator(it).bounding_box() for it in (".thoughts", ".games"))
+        if name == "a phone":
+            assert thoughts["width"] > 0.8 * picture["width"]
+
+
 def live(run):
     """What the server says of a run that trains, in a browser's request."""
     return lambda route: route.fulfill(json=json.loads(route.fetch().text()) | run)

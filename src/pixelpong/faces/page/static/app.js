@@ -59,7 +59,8 @@ function mountList(element, signal) {
   const list = buildScroller("Runs"), words = build("span");
   const empty = build("p", { class: "empty", hidden: true });
   empty.append(document.getElementById("empty").content.cloneNode(true));
-  const file = build("p", { class: "row" }), link = build("a", { class: "button primary" }, "Compare");
+  const file = build("p", { class: "row" });
+  const link = build("a", { class: "button primary" }, "Compare");
   const bar = build("div", { class: "compare-bar" }, words, link);
   element.append(build("h1", {}, "Runs"), file, empty, bar, list);
   const count = () => {
@@ -112,7 +113,8 @@ function groupRuns(runs) {
 
 // A row for each run, and one for all runs of a sweep.
 function listRows(rows, hasGames, onTick) {
-  const style = { dateStyle: "medium", timeStyle: "short" };
+  const thisYear = new Date().getFullYear(), clock = { hour: "2-digit", minute: "2-digit" };
+  const style = { month: "short", day: "numeric", hourCycle: "h23", ...clock };
   return [...rows].map(([id, members]) => {
     const [run] = members, sweep = findSweep(run), name = sweep ?? run.name;
     const box = build("input", {
@@ -127,7 +129,9 @@ function listRows(rows, hasGames, onTick) {
     const count = `${won} of ${members.length}`;
     const games = new Set(members.map(({ game }) => game ?? ""));
     const live = members.find((member) => member.is_live), cells = describeRun(run);
-    const written = new Date(1000 * run.modified).toLocaleString("en", style);
+    const date = new Date(1000 * run.modified), year = date.getFullYear();
+    const older = year === thisYear ? {} : { year: "numeric" };
+    const written = date.toLocaleString("en", { ...style, ...older });
     const sum = [[live && buildState(live.state), ` ${count} won`], "", "", ""];
     const [state, value, ...more] = sweep ? sum : cells;
     return [

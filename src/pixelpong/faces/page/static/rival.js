@@ -110,7 +110,7 @@ export class RivalView extends GameView {
     const result = own > its ? "You win!" : own < its ? "The agent wins" : "A draw";
     const again = ["New game (Space)", "Same seed again"];
     const messages = {
-      ready: ["", "Ready?", "Press Space or tap to start. Both games open alike."],
+      ready: ["", "Ready?", "Press Space or tap to start. Both games start the same way."],
       paused: ["", "Paused", "Press P or tap to continue."],
       playing: ["unseen", `You ${write(own)}`],
       "agent only": ["", `You have ${write(own)}`,
