@@ -129,11 +129,11 @@ def test_each_viewer_is_told_how_many_games_come_first(pools, tmp_path):
         (pool,) = pools
         tasks = [await ask_for(made, seed, f"viewer {seed}") for seed in range(3)]
         assert [told(f"viewer {seed}") for seed in range(4)] == [
-            "", "1 other game is shown first, then yours …",
-            "2 other games are shown first, then yours …", "",
+            "", "1 other game is prepared first, then yours …",
+            "2 other games are prepared first, then yours …", "",
         ]  # fmt: skip
         await finish(pool)
-        assert told("viewer 2") == "1 other game is shown first, then yours …"
+        assert told("viewer 2") == "1 other game is prepared first, then yours …"
         for _ in range(2):
             await finish(pool)
         assert [await task for task in tasks] == [b"{}"] * 3

@@ -139,7 +139,7 @@ class Library:
         """Return what games of this server wait for: slow work, this viewer's turn, or nothing."""
         ahead = self._reels.count_ahead(viewer)
         games = "1 other game is" if ahead == 1 else f"{ahead} other games are"
-        turn = f"{games} shown first, then yours …" if ahead else ""
+        turn = f"{games} prepared first, then yours …" if ahead else ""
         slow = notices.current() or self._reels.read_notice()
         return {"notice": " ".join(filter(None, (slow, turn)))}
 
