@@ -39,8 +39,8 @@ echo "# $(date -u +%T) this machine" >&2
 echo "# $(date -u +%T) ARM" >&2
 mountpoint -q "$root/proc" || mount -t proc proc "$root/proc"
 trap 'umount "$root/proc"' EXIT
-# The interpreter is named, so nothing has to be registered with the kernel; then no program can start another.
-chroot "$root" /qemu -E PYTHONPATH=/packages -E HOME=/root -E LANG=C.UTF-8 \
+# QEMU is named wherever Python starts, so nothing has to be registered with the kernel.
+chroot "$root" /qemu -E PYTHONPATH=/packages -E HOME=/root -E LANG=C.UTF-8 -E "CHECK_PYTHON=/qemu|/usr/bin/python3" \
     /usr/bin/python3 /check.py --out /lines.txt "$@"
 cp "$root/lines.txt" "$folder/arm64.txt"
 

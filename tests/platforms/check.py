@@ -7,7 +7,7 @@
 Lines that begin with ``#`` have versions and times, and are not compared. Those that begin with
 ``?`` are of another program, ale-py: a difference is shown, and is no failure. Everything else must
 be equal. It needs pixelpong with the extra [play]. It writes to the cache, a temporary folder and
-the file ``--out``.
+the file ``--out``. To start Python, it runs the words of CHECK_PYTHON, separated by ``|``.
 """
 
 from __future__ import annotations
@@ -182,10 +182,10 @@ def check_files(given: argparse.Namespace) -> Facts:
     from pixelpong.run.files import write_whole
     from pixelpong.run.locks import is_live, lock_folder
 
+    python = os.environ.get("CHECK_PYTHON", sys.executable).split("|")
+
     def ask(*words: str) -> str:
-        done = subprocess.run(
-            [sys.executable, *words], stdout=subprocess.PIPE, timeout=PAGE_SECONDS
-        )
+        done = subprocess.run([*python, *words], stdout=subprocess.PIPE, timeout=PAGE_SECONDS)
         return " / ".join(done.stdout.decode("utf-8").splitlines())
 
     with tempfile.TemporaryDirectory() as name:
