@@ -349,7 +349,6 @@ def one_thread(make_worker: Callable[[], Any], num_workers: int) -> SimpleNamesp
     return SimpleNamespace(run=lambda items, params: (play(item, params) for item in items))
 
 
-_describe_machine = functools.cache(engine.describe_machine)
 _collect_versions = functools.cache(engine.collect_versions)
 
 
@@ -362,9 +361,8 @@ def simulated_ray(world: World, cores: Sequence[int] | None = None) -> Iterator[
     with (
         patch.multiple(engine, ray=cluster, time=world),
         patch.object(engine, "connected", lambda *_: nullcontext(View(cluster))),
-        patch.multiple(engine, _Actor=cluster, _task=cluster, describe_machine=_describe_machine),
+        patch.multiple(engine, _Actor=cluster, _task=cluster),
         patch.multiple(actor, threadpool_limits=lambda limits: None, ThreadEngine=one_thread),
-        patch.object(actor, "describe_machine", _describe_machine),
         patch.object(engine, "collect_versions", _collect_versions),
         patch.object(connection, "collect_versions", _collect_versions),
     ):
