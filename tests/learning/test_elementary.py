@@ -16,20 +16,20 @@ from pixelpong.learn.optimizer import ADAM_DECAYS, adam_scales
 INF, NAN = math.inf, math.nan
 
 
-@numba.njit(error_model="numpy")
-def exp_all(x):
-    out = np.empty_like(x)
-    for i in range(len(x)):
-        out[i] = elementary.exp(x[i])
-    return out
+def compiled(function):
+    """Compile a function of a number as a function of an array."""
+
+    @numba.njit(error_model="numpy")
+    def compute(x):
+        out = np.empty_like(x)
+        for i in range(len(x)):
+            out[i] = function(x[i])
+        return out
+
+    return compute
 
 
-@numba.njit(error_model="numpy")
-def log_all(x):
-    out = np.empty_like(x)
-    for i in range(len(x)):
-        out[i] = elementary.log(x[i])
-    return out
+exp_all, log_all = compiled(elementary.exp), compiled(elementary.log)
 
 
 def spread(seed, count):

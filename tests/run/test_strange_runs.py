@@ -192,7 +192,7 @@ def rewrite_config(run: Path, **changes: object) -> None:
     (run / "config.json").write_bytes(encode(content))
 
 
-def test_what_a_run_says_of_its_machine_is_printed_on_one_line_without_escapes(folder, capsys):
+def test_what_a_run_says_of_its_versions_is_printed_on_one_line_without_escapes(folder, capsys):
     path = folder / "odd"
     rewrite_config(path, versions={"numpy": ESCAPES, "python": "9"}, machine={"processor": ESCAPES})
     RunDirectory(path).warn_of_other_versions()
