@@ -30,6 +30,7 @@ def compiled(function):
 
 
 exp_all, log_all = compiled(elementary.exp), compiled(elementary.log)
+WRITTEN = {exp_all: elementary.exp, log_all: elementary.log}
 
 
 def spread(seed, count):
@@ -79,7 +80,9 @@ def test_values_are_within_one_unit_in_the_last_place(compute, define, numbers):
     ],
 )  # fmt: skip
 def test_the_ends(compute, number, value):
-    np.testing.assert_array_equal(compute(np.array([number])), [value])
+    with np.errstate(over="ignore"):
+        written = WRITTEN[compute](number)
+    np.testing.assert_array_equal([*compute(np.array([number])), written], [value, value])
 
 
 def test_the_bits_are_the_recorded_ones():
@@ -91,11 +94,9 @@ def test_the_bits_are_the_recorded_ones():
 
 
 def test_what_is_compiled_computes_what_is_written():
-    for compute, write, numbers in (
-        (exp_all, elementary.exp, DRAWN[:500] * 60 - 50),
-        (log_all, elementary.log, DRAWN[1:500] * 17),
-    ):
-        np.testing.assert_array_equal(compute(numbers), [write(x) for x in numbers.tolist()])
+    for compute, numbers in ((exp_all, DRAWN[:500] * 60 - 50), (log_all, DRAWN[1:500] * 17)):
+        written = [WRITTEN[compute](number) for number in numbers.tolist()]
+        np.testing.assert_array_equal(compute(numbers), written)
 
 
 def test_adams_powers_are_near_the_true_ones():
