@@ -158,6 +158,29 @@ def test_the_list_leads_to_the_file_with_which_the_server_was_started(site, open
     assert page.get_by_role("heading").inner_text() == "Play against alice"
 
 
+def test_the_menu_leads_to_the_agent_that_was_shown_last(site, open_page):
+    start = next(line for line in site.told if "#play/" in line).split("#play")[1]
+    page = open_page(f"{site.url}/#runs")
+    page.wait_for_selector("tbody tr")
+    menu = page.locator("nav a")
+    assert [each.get_attribute("href") for each in menu.all()][1:3] == [
+        "#play/package/best",
+        "#watch/package/best",
+    ]
+    page.goto(f"{site.url}/#play{start}")
+    wait_for(page, f"{TITLE} === 'Ready?'")
+    page.get_by_role("link", name="Runs", exact=True).click()
+    page.wait_for_selector("tbody tr")
+    assert [each.get_attribute("href") for each in menu.all()][1:3] == [
+        f"#play{start}",
+        f"#watch{start}",
+    ]
+    page.locator("tbody a").first.click()
+    page.wait_for_function("location.hash.startsWith('#run/')")
+    run = page.evaluate("location.hash").removeprefix("#run")
+    assert menu.nth(1).get_attribute("href") == f"#play{run}/best"
+
+
 def test_the_list_on_a_phone_shows_the_result(site, open_page):
     page = open_page(f"{site.url}/#runs")
     page.set_viewport_size({"width": 390, "height": 844})

@@ -33,6 +33,7 @@ function readAddress() {
   }
 }
 
+// Shows the view that the address names. The menu leads to the agent that was shown last.
 function route({ oldURL } = {}) {
   const [name, ...rest] = readAddress(), isFirst = leave === null;
   if (name === "main") return; // the skip link
@@ -44,7 +45,10 @@ function route({ oldURL } = {}) {
   const view = build("div", { class: "view" });
   main.replaceChildren(view);
   (Object.hasOwn(VIEWS, name ?? "") ? VIEWS[name] : mountList)(view, leave.signal, ...rest);
+  const [id, agent = "best"] = ["run", "play", "watch"].includes(name) ? rest : [];
   for (const link of document.querySelectorAll("nav a")) {
+    const [goal] = link.hash.split("/");
+    if (id && ["#play", "#watch"].includes(goal)) link.href = `${goal}/${id}/${agent}`;
     const here = ["play", "watch", "join"].includes(name) ? `#${name}` : "#runs";
     const isHere = link.hash.startsWith(here);
     link.setAttribute("aria-current", isHere ? "page" : "false");
