@@ -176,7 +176,7 @@ def test_the_menu_leads_to_the_agent_that_was_shown_last(site, open_page):
         f"#watch{start}",
     ]
     page.locator("tbody a").first.click()
-    page.wait_for_function("location.hash.startsWith('#run/')")
+    wait_for(page, "location.hash.startsWith('#run/')")
     run = page.evaluate("location.hash").removeprefix("#run")
     assert menu.nth(1).get_attribute("href") == f"#play{run}/best"
 

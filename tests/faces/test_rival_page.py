@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 from pages import require_fitting_and_accessible, wait_for
 from promises import promise
@@ -159,6 +161,19 @@ def test_the_games_and_the_pad_fit_every_window_and_fingers_hold_the_pad(site, o
     colours = "getComputedStyle(document.querySelector('.pad .fire')).borderTopStyle"
     assert page.evaluate(colours) == "solid"
     page.emulate_media(forced_colors="none")
+
+
+@pytest.mark.parametrize("has_touch", [True, False])
+def test_keys_are_listed_where_there_is_a_keyboard(site, browser, has_touch):
+    with closing(browser.new_context(has_touch=has_touch)) as context:
+        page = context.new_page()
+        for agent, count in (("breakout/best", 5), ("package/club", 4)):
+            page.goto(f"{site.url}/#play/{agent}")
+            wait_for(page, f"document.querySelectorAll('.keyboard').length === {count}")
+            lines = page.locator("dl div")
+            shown = [each for each in lines.all() if each.is_visible()]
+            assert len(shown) == lines.count() - has_touch * count
+            assert shown
 
 
 def test_full_screen_fills_a_projector_and_the_buttons_stay_in_sight(site, browser):
