@@ -34,6 +34,7 @@ from pixelpong.faces import cli
 from pixelpong.scores import find_scores, human_normalised
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+DOPAMINE = Path(__file__).with_name("dopamine.json")
 
 
 def describe_options() -> str:
@@ -224,6 +225,35 @@ def describe_curves() -> str:
     return f"{words}\n\n```{{raw}} html\n{draw_curves(ordered)}\n```\n"
 
 
+def describe_beside() -> str:
+    """A table of the games with published curves: mean scores on the way, ours and others'."""
+    published = json.loads(DOPAMINE.read_text("utf-8"))
+    medians, steps = _medians(_load("any_game_2m")), published["steps"]
+    ours = {
+        game: [_mean_at(medians[game]["curve"], limit) for limit in steps]
+        for game in published["games"]
+        if game in medians
+    }
+    rows = []
+    for game, means in ours.items():
+        others = published["games"][game].values()
+        cells = zip(means, *others, strict=True)  # one for each number of steps
+        rows.append((f"`{game}`", *(" · ".join(map(spell_score, cell)) for cell in cells)))
+    counts = []
+    for agent in published["agents"]:
+        theirs = {game: published["games"][game][agent] for game in ours}
+        above = [sum(ours[game][k] > theirs[game][k] for game in ours) for k in range(len(steps))]
+        counts.append(f"above {agent} in {', '.join(map(str, above))}")
+    words = f"Of {number_of(len(rows), 'game')}, one number for each column: {'; '.join(counts)}."
+    head = ("Game", *(f"{limit / 1e6:g} M steps" for limit in steps))
+    return f"{words}\n\n{_table(head, rows)}\n"
+
+
+def _mean_at(curve: dict[str, list[float]], limit: int) -> float:
+    """The mean score of the last games before so many steps."""
+    return [mean for step, mean in zip(*curve.values(), strict=True) if step <= limit][-1]
+
+
 def _beats_random_play(row: dict[str, Any]) -> bool:
     """Whether a score is above random play's, published or measured, by three standard errors."""
     scores, measured = find_scores(row["game"]), row.get("random", {"score": 0.0, "error": 0.0})
@@ -307,6 +337,7 @@ DIRECTIVES = {
     "breakout": describe_breakout,
     "learned": describe_learned,
     "curves": describe_curves,
+    "beside": describe_beside,
 }
 
 

@@ -205,6 +205,22 @@ def test_the_table_of_what_is_learned_has_all_games_and_the_median_seed(tmp_path
     assert "| it needs time |" in lines["et"]
 
 
+def test_the_table_beside_deep_networks_has_the_last_mean_before_each_number_of_steps(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(generated, "BENCHMARKS", tmp_path)
+    curve = {"steps": [250_000, 499_712, 503_808, 2_000_000], "score": [1.0, 2.5, 9.0, 40.0]}
+    rows = [{"game": name, "score": 0.0, "curve": curve} for name in ("breakout", "tetris")]
+    (tmp_path / "any_game_2m.json").write_text(json.dumps({"rows": rows}))
+    words, _, _, _, *lines = generated.describe_beside().splitlines()
+    assert words == (
+        "Of 1 game, one number for each column: above DQN in 0, 1, 1; above Rainbow in 0, 0, 1; "
+        "above IQN in 0, 0, 0."
+    )
+    cells = "2.5 · 3.1 · 4.5 · 16.3 | 9.0 · 6.7 · 15.6 · 31.6 | 40.0 · 16.3 · 32.4 · 71.6"
+    assert lines == [f"| `breakout` | {cells} |"]
+
+
 def test_the_curves_are_those_of_the_record_and_lines_are_where_scores_are(tmp_path, monkeypatch):
     monkeypatch.setattr(generated, "BENCHMARKS", tmp_path)
     assert generated.describe_curves() == ""
