@@ -152,6 +152,8 @@ def test_a_visit_to_a_run(site, open_page):
     # Another age of the agent.
     page.locator(".chooser select").select_option("0")
     page.wait_for_selector(".outcome:has-text('The agent after update 0:')")
+    goals = page.locator("nav a").evaluate_all("(links) => links.map((link) => link.hash)")[1:3]
+    assert goals == [f"#play/{run.path.name}/0", f"#watch/{run.path.name}/0"]
     *_, last = play_game(Agents.of_run(run).load("0"), run.config.seed)
     assert f"in {last.step:,} steps." in page.locator(".outcome").inner_text()
 
@@ -334,6 +336,7 @@ def test_who_has_won_is_offered_the_next_stronger_agent(site, open_page, monkeyp
         assert page.locator(".chooser select").input_value() == one
         page.get_by_role("button", name=f"Next: beat {other}").click()
         page.wait_for_url(f"**/{other}")
+        assert page.locator("nav a").nth(2).get_attribute("href") == f"#watch/package/{other}"
     wait_for(page, f"{TITLE} === 'You win!'")
     assert not page.locator(".next").is_visible(), "there is no stronger one"
     require_fitting_and_accessible(page)

@@ -4,7 +4,7 @@
 //     #watch/ID/AGENT?SEED/EPISODE
 import {
   RUN_COLUMNS, build, buildScroller, buildState, buildTable, clearFailure, describeRun, follow,
-  isPong, rewrite, warnAbove,
+  isPong, pointMenu, rewrite, warnAbove,
 } from "./parts.js";
 import { mountComparison } from "./compare.js";
 import { mountJoin, offerToJoin } from "./join.js";
@@ -46,9 +46,8 @@ function route({ oldURL } = {}) {
   main.replaceChildren(view);
   (Object.hasOwn(VIEWS, name ?? "") ? VIEWS[name] : mountList)(view, leave.signal, ...rest);
   const [id, agent = "best"] = ["run", "play", "watch"].includes(name) ? rest : [];
+  if (id) pointMenu(id, agent);
   for (const link of document.querySelectorAll("nav a")) {
-    const [goal] = link.hash.split("/");
-    if (id && ["#play", "#watch"].includes(goal)) link.href = `${goal}/${id}/${agent}`;
     const here = ["play", "watch", "join"].includes(name) ? `#${name}` : "#runs";
     const isHere = link.hash.startsWith(here);
     link.setAttribute("aria-current", isHere ? "page" : "false");

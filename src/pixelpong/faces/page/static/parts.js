@@ -136,6 +136,13 @@ export function buildProblem(words, isGone) {
   return words ? [words, ...(isGone ? [" ", build("a", { href: "#runs" }, "All runs")] : [])] : [];
 }
 
+/** Let the page's menu lead to this agent. */
+export function pointMenu(id, agent) {
+  for (const goal of ["#play", "#watch"]) {
+    document.querySelector(`nav a[href^="${goal}/"]`).href = `${goal}/${id}/${agent}`;
+  }
+}
+
 /** Remove the line that `failures.js` wrote. */
 export function clearFailure() {
   document.getElementById("failure").textContent = "";

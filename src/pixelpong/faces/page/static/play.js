@@ -1,7 +1,7 @@
 // Playing against an agent: pictures from a WebSocket, moves to it.
 //
 // The server emulates the game; this only draws it. faces/page/game.py describes the messages.
-import { ask, build, buildProblem, isPong, showNotices } from "./parts.js";
+import { ask, build, buildProblem, isPong, pointMenu, showNotices } from "./parts.js";
 import { applyDifference, drawScreen } from "./pictures.js";
 import { findKey, toggleFullScreen } from "./keys.js";
 import { buildChooser, findAgent, findStronger, nameAgent } from "./viewer.js";
@@ -238,6 +238,7 @@ export class GameView {
     this.agent = agent;
     this.chooser.querySelector("select").value = agent;
     history.replaceState(null, "", `#play/${this.run.id}/${agent}`);
+    pointMenu(this.run.id, agent);
     this.connect();
   }
 

@@ -1,7 +1,7 @@
 // A game of an agent with what the network sees, decides and expects; and the choice of the agent.
 import {
-  ask, askFile, build, findEnds, formatCount, formatNumber, formatReturn, formatSigned, isPong, rewrite,
-  showNotices,
+  ask, askFile, build, findEnds, formatCount, formatNumber, formatReturn, formatSigned, isPong,
+  pointMenu, rewrite, showNotices,
 } from "./parts.js";
 import { findKey, toggleFullScreen } from "./keys.js";
 import { drawLine } from "./charts.js";
@@ -92,7 +92,12 @@ export class ReelView {
   /** The menu, which names what is shown, and a button for the agent that is newer than that. */
   offer(chosen) {
     const { run, shown } = this, current = run.agents.find(({ which }) => which === shown);
-    const choose = (which) => { this.agent = which; this.show(which); this.offer(which); };
+    const choose = (which) => {
+      this.agent = which;
+      pointMenu(run.id, which);
+      this.show(which);
+      this.offer(which);
+    };
     const best = run.agents.find(({ which }) => which === chosen);
     const newer = current && chosen !== shown && best.name;
     rewrite(this.chooser, [run.agents, run.best, current, newer], () => [
