@@ -32,6 +32,7 @@ from pixelpong.errors import PixelpongError
 from pixelpong.run.arrays import fingerprint
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.files import write_whole
+from pixelpong.run.record import Record
 from pixelpong.schema import decode
 from pixelpong.scores import find_scores
 
@@ -45,10 +46,10 @@ def train(game: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
     workers = {"workers": 1} if options.jobs > 1 else {}
     limits = {"total_timesteps": options.steps, "final_episodes": options.episodes}
     began = time.process_time()
-    if path.exists():
-        pixelpong.resume(path, quiet=True, **workers)
-    else:
+    if not path.exists():
         pixelpong.train(run=path, quiet=True, game=game, seed=seed, **limits, **workers)
+    elif not Record.read(path).is_done:  # a run can end and its row still be missing
+        pixelpong.resume(path, quiet=True, **workers)
     row = describe(RunDirectory(path)) | {"core_seconds": round(time.process_time() - began, 1)}
     return row | ({} if find_scores(game) else play_untrained(path))
 
@@ -125,6 +126,7 @@ def run_all(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             sys.stderr.write(f"{game}: {result}\n")
         else:
             report["rows"].append(result)
+            report["stopped"].pop(game, None)
             sys.stderr.write(f"{game} {seed}: {result['score']} after {result['steps']}\n")
         yield report
 

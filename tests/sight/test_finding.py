@@ -15,7 +15,14 @@ from pixelpong.atari.envs.vector import VectorEnv
 from pixelpong.atari.machine.cartridges import cartridge
 from pixelpong.atari.machine.palette import PALETTES
 from pixelpong.kernels.blobs import make_view_scratch, make_view_sight
-from pixelpong.kernels.wandering import NUM_TYPES, count_moves, wander
+from pixelpong.kernels.wandering import (
+    NUM_SUMS,
+    NUM_TYPES,
+    SUM_BOX,
+    SUM_SIZE,
+    count_moves,
+    wander,
+)
 from pixelpong.play.finding import find_colours, find_player, find_sight, make_wanderer
 from pixelpong.sight.blobs import find_blobs, find_cells
 from pixelpong.sight.blobs import find_player as see_player
@@ -26,7 +33,7 @@ FIGURES = {
     "breakout": (93, 98, 3, 77),  # the paddle
     "demon_attack": (82, 98, 0, 80),
     "pong": (10, 100, 68, 73),  # the paddle on the right
-    "enduro": (25, 45, 30, 60),  # the far end of the road, which moves when the car is steered
+    "enduro": (65, 80, 15, 70),  # not the far end of the road, which moves when it is steered
     "asterix": (10, 80, 3, 77),
     "space_invaders": (90, 100, 10, 70),
     "boxing": (10, 100, 10, 70),
@@ -146,7 +153,7 @@ def test_the_background_is_by_row_if_it_often_leaves_fewer_pixels_lit(num_stripe
 def count(paths, sight, are_first=None, actions=None):
     """Count the moves of a box of 3 × 3 cells that is at these places, and of what does not act."""
     pictures = [paint((2, y, x, 3, 3), (4, y + 20, x, 3, 3), (4, 5, 5, 3, 3)) for y, x in paths]
-    counts = np.zeros((NUM_TYPES, 2, 6), np.int64)
+    counts = np.zeros((NUM_TYPES, 2, NUM_SUMS), np.int64)
     first = np.zeros(len(paths), np.bool_) if are_first is None else are_first
     actions = np.arange(len(paths)) % 2 if actions is None else actions
     seen = np.ones((2, NUM_TYPES, 3), np.int64)  # from the game before
@@ -160,7 +167,7 @@ def test_moves_are_counted_by_type_and_action():
     counts = count(paths, plain_sight())
     # In half cells. The second move is too far; there are two blobs of the other class.
     kind = 4 * 0 + 1
-    assert counts[kind].tolist() == [[0] * 6, [2, 2 - 2, 4 + 4, 4, 16, 18]]
+    assert counts[kind].tolist() == [[0] * 7, [2, 2 - 2, 4 + 4, 4, 16, 18, 18]]
     counts[kind] = 0
     assert not counts.any()
 
@@ -173,17 +180,17 @@ def test_moves_across_a_start_are_not_counted():
 def test_only_what_is_alone_in_both_pictures_has_moved():
     one, other = (2, 10, 10, 3, 3), (2, 30, 10, 3, 3)
     pictures = [paint(*boxes) for boxes in ([one, other], [one], [one, other], [other], [other])]
-    counts = np.zeros((NUM_TYPES, 1, 6), np.int64)
+    counts = np.zeros((NUM_TYPES, 1, NUM_SUMS), np.int64)
     arrays = make_view_sight(plain_sight()), make_view_scratch(), np.zeros((2, NUM_TYPES, 3), int)
     count_moves(words(pictures), np.zeros(5, np.bool_), np.zeros(5, int), *arrays, counts)
-    assert counts[1].tolist() == [[1, 0, 0, 0, 0, 9]]
+    assert counts[1].tolist() == [[1, 0, 0, 0, 0, 9, 9]]
 
 
 def test_a_type_is_a_class_and_one_of_four_sizes():
     found = []
     for size in (5, 6, 24, 25, 64, 65):
         pictures = [paint((6, 10, 5, 1, size))] * 2
-        counts = np.zeros((NUM_TYPES, 1, 6), np.int64)
+        counts = np.zeros((NUM_TYPES, 1, NUM_SUMS), np.int64)
         arrays = (
             make_view_sight(plain_sight()),
             make_view_scratch(),
@@ -196,16 +203,17 @@ def test_a_type_is_a_class_and_one_of_four_sizes():
 
 def moves(*of_actions):
     """What is counted of moves along x, after each action."""
-    counts = np.zeros((NUM_TYPES, len(of_actions), 6), np.int64)
+    counts = np.zeros((NUM_TYPES, len(of_actions), NUM_SUMS), np.int64)
     for action, each in enumerate(of_actions):
-        counts[9, action] = (len(each), 0, 0, sum(each), sum(x * x for x in each), 20 * len(each))
+        squares = sum(x * x for x in each)
+        counts[9, action] = len(each), 0, 0, sum(each), squares, 20 * len(each), 80 * len(each)
     return counts
 
 
 def test_the_player_is_what_the_actions_explain_best():
     counts = moves([0, 1, 0, 1], [2, 3, 2, 3])  # the shares are 4/5 and 1
     counts[3] = moves([0, 0, 0, 0], [2, 2, 2, 2])[9]
-    counts[3, :, 5] = 31
+    counts[3, :, SUM_SIZE:] = 31
     assert find_player(counts, 8) == (1, 7)
     counts[3] = 0
     assert find_player(counts, 8) == (9 // 4 + 1, 20)
@@ -214,6 +222,23 @@ def test_the_player_is_what_the_actions_explain_best():
     assert find_player(counts, 8) == (0, 0)  # not after each action
     assert find_player(moves([2, 2], [2, 2]), 4) == (0, 0)  # it always moves like that
     assert find_player(moves([0] * 99 + [1], [0] * 99 + [1]), 200) == (0, 0)
+
+
+def test_a_line_is_not_the_player():
+    """It fills less than a quarter of its bounding box."""
+    counts = moves([0, 1], [2, 3])
+    assert find_player(counts, 4) == (9 // 4 + 1, 20)
+    counts[9, 0, SUM_BOX] += 1
+    assert find_player(counts, 4) == (0, 0)
+
+
+def test_the_bounding_box_is_counted_in_cells():
+    across = [paint((2, 10, 5, 1, 4), (2, 11, 8, 2, 1))] * 2  # an L of six cells, 3 × 4
+    counts = np.zeros((NUM_TYPES, 1, NUM_SUMS), np.int64)
+    seen = np.zeros((2, NUM_TYPES, 3), int)
+    arrays = make_view_sight(plain_sight()), make_view_scratch(), seen, counts
+    count_moves(words(across), np.zeros(2, np.bool_), np.zeros(2, int), *arrays)
+    assert counts[1, 0, SUM_SIZE:].tolist() == [6, 12]
 
 
 def test_a_share_of_a_fiftieth_is_not_enough():

@@ -32,8 +32,10 @@ SIZES = (5, 24, 64)
 NUM_TYPES = 4 * NUM_CLASSES
 FARTHEST = 40  # the most that a blob moves in a step, in half cells
 
-# What `count_moves` counts: moves, and the sums of x, x², y, y² and of the sizes in cells.
-NUM, SUM_X, SUM_XX, SUM_Y, SUM_YY, SUM_SIZE = range(6)
+# What `count_moves` counts: moves, and the sums of x, x², y, y² and, in cells, of the sizes and the
+# bounding boxes.
+NUM, SUM_X, SUM_XX, SUM_Y, SUM_YY, SUM_SIZE, SUM_BOX = range(7)
+NUM_SUMS = SUM_BOX + 1
 _BYTE = np.uint64(0xFF)
 
 
@@ -124,7 +126,7 @@ def count_moves(pictures, are_first, actions, sight, scratch, seen, counts):  # 
         scratch: `ViewScratch`; changed.
         seen: [2, NUM_TYPES, 3] int64; changed: how many blobs of each type there were in two
             pictures, and twice the middle of the last one's bounding box.
-        counts: [NUM_TYPES, A, 6] int64; changed, see NUM and so on.
+        counts: [NUM_TYPES, A, NUM_SUMS] int64; changed, see NUM and so on.
     """
     blobs = scratch.blobs
     for t in range(len(pictures)):
@@ -151,6 +153,8 @@ def count_moves(pictures, are_first, actions, sight, scratch, seen, counts):  # 
                 count[SUM_Y] += dy
                 count[SUM_YY] += dy * dy
                 count[SUM_SIZE] += blobs[i, SIZE]
+                width = blobs[i, RIGHT] - blobs[i, LEFT] + 1
+                count[SUM_BOX] += width * (blobs[i, BOTTOM] - blobs[i, TOP] + 1)
 
 
 @kernel_part

@@ -23,7 +23,9 @@ from pixelpong.kernels.blobs import make_view_scratch, make_view_sight
 from pixelpong.kernels.wandering import (
     NUM,
     NUM_COLOURS,
+    NUM_SUMS,
     NUM_TYPES,
+    SUM_BOX,
     SUM_SIZE,
     SUM_X,
     SUM_XX,
@@ -43,8 +45,10 @@ EVERY = 7  # the first pass looks at every seventh picture
 CHANGES = (0.5, 0.3)  # the probability of a new action at a step of each pass
 OFTEN = Fraction(1, 4)  # of the pictures: then the background that is worse in them is not used
 # The player's figure is seen alone in so much of the steps, its moves vary by so much (in half
-# cells squared), and the actions explain so much of that.
+# cells squared), and the actions explain so much of that. It fills so much of its bounding box, as
+# lines do not: the far end of Enduro's road moves, too, when the car is steered.
 LEAST_SEEN, LEAST_VARIANCE, LEAST_SHARE = Fraction(1, 10), Fraction(1, 20), Fraction(1, 50)
+LEAST_FILLED = Fraction(1, 4)
 
 
 @functools.cache
@@ -55,7 +59,7 @@ def find_sight(facts: Cartridge) -> Sight:
         EmulatorError: the cartridge needs something that the console does not support.
     """
     sight = find_colours(np.concatenate([each.copy() for each, _, _ in _wander(facts, 0, EVERY)]))
-    counts = np.zeros((NUM_TYPES, len(facts.actions), 6), np.int64)
+    counts = np.zeros((NUM_TYPES, len(facts.actions), NUM_SUMS), np.int64)
     looks, scratch = make_view_sight(sight), make_view_scratch()
     seen = np.zeros((2, NUM_TYPES, 3), np.int64)
     for pictures, are_first, actions in _wander(facts, 1, 1):
@@ -90,19 +94,22 @@ def find_colours(pictures: NDArray[np.uint64]) -> Sight:
 def find_player(counts: NDArray[np.int64], num_steps: int) -> tuple[int, int]:
     """Find the class and the size of the player's figure, given what `count_moves` counted.
 
-    It is the type of blob whose moves the actions explain best: the largest share of the variance
-    of x or of y. (0, 0) if there is none.
+    It is the type of blob, lines left out, whose moves the actions explain best: the largest share
+    of the variance of x or of y. (0, 0) if there is none.
     """
     best, player = LEAST_SHARE, (0, 0)
     for index, of_actions in enumerate(counts.tolist()):
-        num = sum(each[NUM] for each in of_actions)
+        num, size, box = (
+            sum(each[column] for each in of_actions) for column in (NUM, SUM_SIZE, SUM_BOX)
+        )
         if num < LEAST_SEEN * num_steps or not all(each[NUM] for each in of_actions):
+            continue
+        if size < LEAST_FILLED * box:
             continue
         for axis in ((SUM_X, SUM_XX), (SUM_Y, SUM_YY)):
             share = _explain(of_actions, *axis)
             if share > best:
-                size = sum(each[SUM_SIZE] for each in of_actions) // num
-                best, player = share, (index // 4 + 1, size)
+                best, player = share, (index // 4 + 1, size // num)
     return player
 
 
