@@ -13,7 +13,7 @@ import io
 import json
 import math
 import os
-from collections import Counter
+import statistics
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -189,38 +189,40 @@ def describe_breakout() -> str:
 
 def describe_learned() -> str:
     """A table of all games but Pong: what the preset atari learns in each."""
-    record = _load("any_game")
-    counts = Counter(row["game"] for row in record.get("rows", []))
+    record, early = _load("any_game_2m"), _medians(_load("any_game"))
     medians, reasons = _medians(record), record.get("stopped", {})
     games = (name for name in cartridges.scored_names() if name != PONG)
     rows = [
         (
             f"`{name}`",
             *_describe_players(name),
+            spell_score(early[name]["score"]) if name in early else "–",
             *_describe_learning(medians.get(name), reasons.get(name, "not measured")),
-            str(counts[name]),
         )
         for name in games
     ]
     head = (
-        "Game", "Random", "Human", "Score", "95 % interval", "Human-normalised", "Steps", "Seconds",
-        "Seeds",
+        "Game", "Random", "Human", "0.5 M steps", "2 M steps", "95 % interval", "Human-normalised",
+        "Seconds",
     )  # fmt: skip
     return _table(head, rows) + "\n"
 
 
 def describe_curves() -> str:
     """The learning curves of these games, the median seed of each, and how many games learn."""
-    medians = _medians(_load("any_game"))
+    medians = _medians(_load("any_game_2m"))
     if not medians:
         return ""
     ordered = [medians[name] for name in cartridges.scored_names() if name in medians]
     humans = [(row["score"], it.human) for row in ordered if (it := find_scores(row["game"]))]
     learned = sum(map(_beats_random_play, ordered))
     passed = sum(score > human for score, human in humans)
+    shares = [human_normalised(row["game"], row["score"]) for row in ordered]
+    median = statistics.median(share for share in shares if share is not None)
     words = (
         f"Of {number_of(len(ordered), 'game')}, {learned} end above random play by three standard "
-        f"errors. Of {len(humans)} with a known score of a person, {passed} end above it."
+        f"errors. Of {len(humans)} with a known score of a person, {passed} end above it; the "
+        f"median human-normalised score is {100 * median:.0f} %."
     )
     return f"{words}\n\n```{{raw}} html\n{draw_curves(ordered)}\n```\n"
 
@@ -281,15 +283,14 @@ def _describe_players(game: str) -> tuple[str, str]:
 
 
 def _describe_learning(row: dict[str, Any] | None, reason: str) -> tuple[str, ...]:
-    """The score of a run, its interval, its share of a person's, its steps and seconds."""
+    """The score of a run, its interval, its share of a person's, and its seconds."""
     if row is None:
-        return reason, "–", "–", "–", "–"
+        return reason, "–", "–", "–"
     low, high = map(spell_score, row["ci95"])
     share = human_normalised(row["game"], row["score"])
     normalised = "–" if share is None else f"{100 * share:.0f} %"
-    millions, seconds = f"{row['steps'] / 1e6:.2f} M", f"{row['seconds']:.0f}"
     score = spell_score(row["score"])
-    return score, f"{low} to {high}", normalised, millions, seconds
+    return score, f"{low} to {high}", normalised, f"{row['seconds']:.0f}"
 
 
 def _load(name: str) -> dict[str, Any]:
