@@ -133,13 +133,16 @@ def run_all(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 def train_all(
     left: list[tuple[str, int]], options: argparse.Namespace
-) -> Iterator[tuple[str, int, dict[str, Any] | BaseException]]:
+) -> Iterator[tuple[str, int, dict[str, Any] | PixelpongError]]:
     """Train on each game with each seed; yield a row, or why there is none, as soon as it ends."""
     with ProcessPoolExecutor(options.jobs) as pool:
         trainings = {pool.submit(train, *each, options): each for each in left}
         for training in as_completed(trainings):
-            error = training.exception()
-            yield *trainings[training], error or training.result()
+            try:
+                result = training.result()
+            except PixelpongError as error:
+                result = error
+            yield *trainings[training], result
 
 
 def parse(words: list[str] | None = None) -> argparse.Namespace:

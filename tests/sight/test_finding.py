@@ -33,7 +33,7 @@ FIGURES = {
     "breakout": (93, 98, 3, 77),  # the paddle
     "demon_attack": (82, 98, 0, 80),
     "pong": (10, 100, 68, 73),  # the paddle on the right
-    "enduro": (65, 80, 15, 70),  # not the far end of the road, which moves when it is steered
+    "enduro": (65, 80, 15, 70),  # the car; when it is steered, the far end of the road moves, too
     "asterix": (10, 80, 3, 77),
     "space_invaders": (90, 100, 10, 70),
     "boxing": (10, 100, 10, 70),
@@ -233,11 +233,11 @@ def test_a_line_is_not_the_player():
 
 
 def test_the_bounding_box_is_counted_in_cells():
-    across = [paint((2, 10, 5, 1, 4), (2, 11, 8, 2, 1))] * 2  # an L of six cells, 3 × 4
+    pictures = [paint((2, 10, 5, 1, 4), (2, 11, 8, 2, 1))] * 2  # an L of six cells, 3 × 4
     counts = np.zeros((NUM_TYPES, 1, NUM_SUMS), np.int64)
     seen = np.zeros((2, NUM_TYPES, 3), int)
     arrays = make_view_sight(plain_sight()), make_view_scratch(), seen, counts
-    count_moves(words(across), np.zeros(2, np.bool_), np.zeros(2, int), *arrays)
+    count_moves(words(pictures), np.zeros(2, np.bool_), np.zeros(2, int), *arrays)
     assert counts[1, 0, SUM_SIZE:].tolist() == [6, 12]
 
 

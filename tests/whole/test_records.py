@@ -7,6 +7,7 @@ import importlib.util
 import json
 import re
 import shlex
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -268,6 +269,24 @@ def test_the_presets_are_those_of_the_command_each_with_its_whole_budget():
         assert row["environment"] == config.environment
         budget = config.episodes or config.updates * config.batch_size
         assert row["episodes"] == budget, row["preset"]
+
+
+def test_a_game_whose_training_ended_without_a_row_gets_its_row(
+    breakout_run, tmp_path, monkeypatch
+):
+    """Nothing is trained again: a kill came between the end and the row."""
+    module, _ = script_of(RECORDS["any_game.json"]["command"])
+    monkeypatch.setitem(sys.modules, module.__name__, module)  # for the processes that train
+    shutil.copytree(breakout_run, tmp_path / "breakout-0")
+    before = (tmp_path / "breakout-0" / "metrics.jsonl").read_bytes()
+    record = tmp_path / "record.json"
+    record.write_text(json.dumps({"rows": [], "stopped": {"breakout": "nothing was left"}}))
+    words = ["breakout", "--steps", "1e5", "--folder", str(tmp_path), "--record", str(record)]
+    [report] = module.run_all(module.parse(words))
+    assert report["stopped"] == {}
+    [row] = report["rows"]
+    assert row["steps"] == json.loads(before.splitlines()[-1])["steps"]
+    assert (tmp_path / "breakout-0" / "metrics.jsonl").read_bytes() == before
 
 
 def test_the_screen_is_of_the_last_update_of_its_command():
