@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from checkpoint_files import make_checkpoint
 from promises import promise
-from safetensors.numpy import save
+from safetensors.numpy import load, save
 
 from pixelpong.errors import CheckpointError
-from pixelpong.run.arrays import decode_arrays, fingerprint
+from pixelpong.run.arrays import decode_arrays, encode_arrays, fingerprint, list_parts
 from pixelpong.run.checkpoints import KEEP_LAST, CheckpointStore
 
 
@@ -58,6 +60,22 @@ def test_when_none_is_sound_it_does_not_start_over_silently(store):
     store.path(1).write_text("{}")
     with pytest.raises(CheckpointError, match="None of the checkpoints in .* can be used"):
         store.load_latest()
+
+
+def test_a_file_is_the_librarys_and_nothing_large_is_copied_for_it():
+    """Every type, an empty array, and one whose numbers are not in a row; each on its boundary."""
+    types = np.typecodes["AllInteger"] + "efd?"
+    arrays = {f"{kind}{length}": np.ones((length, 3), kind) for kind in types for length in (0, 5)}
+    content = encode_arrays(arrays | {"apart": np.arange(9)[::2]}, {"update": 3})
+    table_end = 8 + int.from_bytes(content[:8], "little")
+    for name, array in load(content).items():
+        if name in arrays:
+            assert (array.dtype, array.tolist()) == (arrays[name].dtype, arrays[name].tolist())
+        begin = json.loads(content[8:table_end])[name]["data_offsets"][0]
+        assert (table_end + begin) % array.itemsize == 0, name
+    _, *parts = list_parts(arrays, {})
+    for array in arrays.values():
+        assert array.size == 0 or any(np.shares_memory(array, part) for part in parts)
 
 
 def test_fingerprint_tells_names_types_and_shapes_apart():

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pixelpong.errors import CheckpointError, RunError, refusing, warn
-from pixelpong.run.arrays import Arrays, encode_arrays, read_arrays, read_card
+from pixelpong.run.arrays import Arrays, list_parts, read_arrays, read_card
 from pixelpong.run.numbered import NumberedFiles
 from pixelpong.schema import Count, Return, convert, decode
 
@@ -54,7 +54,7 @@ class CheckpointStore(NumberedFiles):
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint completely or not at all, then remove those no longer needed."""
-        self.write(checkpoint.update, encode_arrays(checkpoint.arrays, checkpoint.card))
+        self.write(checkpoint.update, *list_parts(checkpoint.arrays, checkpoint.card))
         self.thin(checkpoint.update, KEEP_LAST)
 
     def load(self, update: int) -> Checkpoint:

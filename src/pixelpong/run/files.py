@@ -24,6 +24,8 @@ from pixelpong.errors import RunError, refusing
 _SAFE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
+Part = bytes | memoryview  # of a file's content, which follows the part before
+
 HELD_TRIES = 100  # how often a file is tried that another program has open, every 10 ms
 _HELD = (5, 32)  # Windows' numbers: access denied, sharing violation
 
@@ -109,7 +111,7 @@ def require_writable(path: Path) -> None:
         raise RunError(f"cannot write {path}: the folder {path.parent} does not exist; create it")
 
 
-def write_whole(path: Path, content: bytes, *, make_folder: bool = False) -> None:
+def write_whole(path: Path, *parts: Part, make_folder: bool = False) -> None:
     """Write or replace a file completely or not at all; a link at this path is replaced."""
     temporary = path.with_name(f".{path.name}-{os.getpid()}")
     advice = "check the free space and the permissions, or choose another path"
@@ -118,7 +120,7 @@ def write_whole(path: Path, content: bytes, *, make_folder: bool = False) -> Non
             path.parent.mkdir(parents=True, exist_ok=True)
         try:
             temporary.unlink(missing_ok=True)  # left by a killed process, or a link
-            write_new(temporary, content)
+            write_new(temporary, *parts)
             patiently(path, partial(temporary.replace, path))
         finally:
             with contextlib.suppress(OSError):
@@ -148,10 +150,10 @@ def patiently(path: Path, act: Callable[[], object]) -> None:
     raise HeldError(f"cannot replace or remove {path}: {what}; close it there, and try again.")
 
 
-def write_new(path: Path, content: bytes) -> None:
+def write_new(path: Path, *parts: Part) -> None:
     """Write a new file and flush it to the disk; raise an `OSError` if that fails."""
     with path.open("xb") as file:
-        file.write(content)
+        file.writelines(parts)
         file.flush()
         os.fsync(file.fileno())
 

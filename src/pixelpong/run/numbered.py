@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from pixelpong.errors import CheckpointError, RunError, refusing, warn
 from pixelpong.run.arrays import read_card
-from pixelpong.run.files import gone, patiently, remove_file, write_whole
+from pixelpong.run.files import Part, gone, patiently, remove_file, write_whole
 from pixelpong.schema import decode, encode
 
 ANY_SIZE = 1 << 62
@@ -93,11 +93,11 @@ class NumberedFiles:
         with refusing(f"cannot create {self.folder}", RunError, "check the permissions"):
             self.folder.mkdir(exist_ok=True)
 
-    def write(self, update: int, content: bytes) -> None:
+    def write(self, update: int, *parts: Part) -> None:
         """Write the file of an update, completely or not at all."""
         if not self.folder.exists():
             raise gone(self.folder)
-        write_whole(self.path(update), content)
+        write_whole(self.path(update), *parts)
 
     def remove(self, updates: Iterable[int]) -> None:
         """Remove the files of some updates; the caller holds the run's lock."""
