@@ -88,13 +88,16 @@ def training(
     config = run.config
     with opened(run, time.monotonic() if began is None else began) as session:
         learner, progress, test = session.learner, session.learner.progress, session.won
+        try:
+            yield Began(run, progress, session.read_seconds())
+        finally:
+            session.save_start()  # which takes half a minute if it compiles
         make = functools.partial(make_worker, config, session.opponent, learner.scene)
         again = f"continue with 'pixelpong resume {as_argument(run.path)}'"
         when_lost = f"the last complete update is saved; {again}"
         engine = make_engine(config, make, should_stop, combine, when_lost)
         with contextlib.closing(engine):
             try:
-                yield Began(run, progress, session.read_seconds())
                 while True:
                     if session.should_evaluate():
                         yield Evaluated(progress, session.evaluate(engine))

@@ -95,7 +95,7 @@ class Session:
         self.opponent = keep_opponent(run)
 
     def begin(self) -> None:
-        """Cut the run back to the restored state; save the initial state of a new run."""
+        """Cut the run back to the restored state."""
         run, progress = self._run, self.learner.progress
         update = progress.update
         if lost := run.cut_back(update):
@@ -111,6 +111,9 @@ class Session:
         self._evaluation = evaluations[-1] if evaluations else None
         if self._evaluation and self._saved and not self._saved.has_evaluation:
             self._saved = None  # the run was killed between the evaluation and its checkpoint
+
+    def save_start(self) -> None:
+        """Save the initial state of a new run, with what random play shows of its game."""
         if self._is_new:
             self.save()  # a run without checkpoints has lost them from now on
             self._keep_agent()

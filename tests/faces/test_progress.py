@@ -24,11 +24,11 @@ from waiting import exit_code, wait_until
 
 import pixelpong
 from pixelpong.config.presets import load_preset
-from pixelpong.faces.display import FOOTER, Clock, TrainingDisplay, steps_left
+from pixelpong.faces.display import FOOTER, LOOKING, Clock, TrainingDisplay, steps_left
 from pixelpong.faces.report import describe_ending, show_count
 from pixelpong.learners import UpdateStats
 from pixelpong.learners.progress import Progress
-from pixelpong.loop import Ended, Evaluated, Updated, train
+from pixelpong.loop import Began, Ended, Evaluated, Updated, train
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.lines import Evaluation
 from pixelpong.run.words import duration
@@ -59,6 +59,13 @@ def test_plain_lines_name_what_people_expect(make_run):
             line,
         ), line
         assert line.endswith("–") == (number == 1), "the first update compiles"
+
+
+def test_a_new_run_of_another_game_says_at_once_what_takes_so_long(breakout_run):
+    for update, count in ((0, 1), (7, 0)):
+        stream = io.StringIO()
+        TrainingDisplay(stream)(Began(RunDirectory(breakout_run), Progress(update=update), 0.0))
+        assert [line[:36] for line in stream.getvalue().splitlines()[1:]] == [LOOKING[:36]] * count
 
 
 def test_verbose_adds_a_line_a_point_an_episode_and_a_batch(make_run):

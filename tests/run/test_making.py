@@ -18,7 +18,9 @@ from toys import toy_config
 
 import pixelpong
 from pixelpong.errors import RunError
+from pixelpong.learners import Learner
 from pixelpong.locking import scratch_folder
+from pixelpong.loop import Began, training
 from pixelpong.run.directory import RunDirectory
 from pixelpong.run.folders import CONFIG_FILE
 from pixelpong.run.names import is_run, list_runs, require_new_name
@@ -355,3 +357,19 @@ def test_a_second_ray_of_our_own_leaves_the_folder_of_the_first():
         with local_folder():
             assert (first / "session").exists()
     assert not first.exists()
+
+
+def test_a_run_says_that_it_begins_before_its_game_is_looked_at_which_takes_long(
+    make_run, monkeypatch
+):
+    """Who leaves the loop there has the start all the same, and a resume goes on from it."""
+    run, looked = make_run(updates=1), []
+    get_state = Learner.get_state
+    monkeypatch.setattr(Learner, "get_state", lambda self: looked.append(1) or get_state(self))
+    events = training(run)
+    assert type(next(events)) is Began
+    assert (looked, run.list_agents()) == ([], [])
+    events.close()
+    assert run.list_agents() == [0]
+    *_, last = training(RunDirectory(run.path))
+    assert last.progress.update == 1

@@ -339,8 +339,8 @@ def test_an_agent_that_has_met_others_is_kept_with_more_rows(
 
     monkeypatch.setattr(session_module, "encode_small", noted)
     run = make_run(preset="fast", opponent=opponent)
-    with session_module.opened(run, 0.0):
-        pass
+    with session_module.opened(run, 0.0) as session:
+        session.save_start()
     assert (given, run.agents.updates()) == ([has_met], [0])
 
 

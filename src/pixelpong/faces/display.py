@@ -33,6 +33,10 @@ from pixelpong.run.words import describe_times, duration, in_game, signed
 from pixelpong.schema import decode
 
 STARTING = "starting; the first run on a machine compiles for about 20 seconds"
+LOOKING = (
+    "playing at random to see what the game looks like; the first time, it compiles for half a "
+    "minute"
+)
 TO_WIN, AT_MOST = "time to the win", "at most"  # the names of the estimates
 FOOTER = ("Ctrl-C saves everything and stops", "watch it: pixelpong dashboard")
 
@@ -59,7 +63,6 @@ class TrainingDisplay:
         self._pause, self._next_line = seconds_between_lines, 0.0
         self._held_back: list[str] = []
         self._live: Live | None = None
-        self._now = STARTING
         self._footer: tuple[str, ...] = FOOTER
         self._shown: dict[str, str] = {}
 
@@ -84,6 +87,7 @@ class TrainingDisplay:
         self._clock = Clock(config, event.seconds)
         self._is_verbose, self._target = config.verbose, config.until_return
         self._game = config.game
+        self._now = STARTING if progress.update or config.game == PONG else LOOKING
         activity = f"resuming after update {progress.update}" if progress.update else "training"
         self._title = on_one_line(
             f"{run.path}: {activity}, preset {config.preset}, {config.protocol}, "
@@ -96,6 +100,8 @@ class TrainingDisplay:
             self._live = start_live(self._console, self.draw)
         else:
             self._say(self._title)
+            if self._now == LOOKING:
+                self._say(self._now)
 
     def _show(self, progress: Progress, stats: UpdateStats) -> None:
         if self._is_verbose:
