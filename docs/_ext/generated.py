@@ -251,6 +251,36 @@ def describe_beside() -> str:
     return f"{words}\n\n{_table(head, rows)}\n"
 
 
+def describe_seeds() -> str:
+    """A table of the games that were trained with several seeds, or longer than all games were."""
+    everything, *others = map(_load, ("any_game", *_records_of_few_games()))
+    rows: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in (row for record in others for row in record["rows"]):
+        rows.setdefault((row["game"], row["steps"]), []).append(row)
+    for row in everything.get("rows", []):  # where the others have more seeds of the same length
+        rows.get((row["game"], row["steps"]), []).append(row)
+    head = ("Game", "Steps", "Seeds", "Mean scores", "Median", "Best game")
+    return _table(head, (_describe_seeds(*key, rows[key]) for key in sorted(rows))) + "\n"
+
+
+def _records_of_few_games() -> list[str]:
+    names = sorted(path.stem for path in BENCHMARKS.glob("any_game_*.json"))
+    return [name for name in names if name != "any_game_2m"]
+
+
+def _describe_seeds(game: str, steps: int, rows: list[dict[str, Any]]) -> tuple[str, ...]:
+    rows = sorted(rows, key=lambda row: row["seed"])
+    scores = [row["score"] for row in rows]
+    return (
+        f"`{game}`",
+        f"{steps / 1e6:.1f} M",
+        ", ".join(str(row["seed"]) for row in rows),
+        " · ".join(map(spell_score, scores)),
+        spell_score(statistics.median(scores)),
+        f"{max(row['best'] for row in rows):,.0f}",
+    )
+
+
 def _mean_at(curve: dict[str, list[float]], limit: int) -> float:
     """The mean score of the last games before so many steps."""
     return [mean for step, mean in zip(*curve.values(), strict=True) if step <= limit][-1]
@@ -339,6 +369,7 @@ DIRECTIVES = {
     "learned": describe_learned,
     "curves": describe_curves,
     "beside": describe_beside,
+    "seeds": describe_seeds,
 }
 
 

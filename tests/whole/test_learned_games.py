@@ -47,6 +47,26 @@ def test_the_table_beside_deep_networks_has_the_last_mean_before_each_number_of_
     assert lines == [f"| `breakout` | {cells} |"]
 
 
+def test_the_table_of_seeds_has_each_length_of_each_game_with_the_median_seed(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(generated, "BENCHMARKS", tmp_path)
+    row = {"game": "breakout", "steps": 503_808, "seed": 0, "score": 40.0, "best": 90.0}
+    again = [row | {"seed": k, "score": s, "best": 1234.0} for k, s in ((2, 3000.0), (1, 44.0))]
+    longer = row | {"steps": 5_001_216}
+    for name, rows in {
+        "any_game": [row, row | {"game": "tetris"}],  # tetris has no other seed
+        "any_game_2m": [row | {"steps": 2_002_944}],
+        "any_game_seeds": again,
+        "any_game_breakout_5m": [longer],
+    }.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps({"rows": rows}))
+    assert generated.describe_seeds().splitlines()[2:] == [
+        "| `breakout` | 0.5 M | 0, 1, 2 | 40.0 · 44.0 · 3,000 | 44.0 | 1,234 |",
+        "| `breakout` | 5.0 M | 0 | 40.0 | 40.0 | 90 |",
+    ]
+
+
 def test_the_curves_are_those_of_the_record_and_lines_are_where_scores_are(tmp_path, monkeypatch):
     monkeypatch.setattr(generated, "BENCHMARKS", tmp_path)
     assert generated.describe_curves() == ""
