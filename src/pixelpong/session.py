@@ -22,7 +22,7 @@ from pixelpong.errors import (
     warn,
 )
 from pixelpong.evaluation import NEW_GAMES, describe_games, play_games, run_target_test
-from pixelpong.items import BUILTIN, Episode
+from pixelpong.items import BUILTIN, Episode, as_matrix
 from pixelpong.learners import UpdateStats, make_learner
 from pixelpong.learners.progress import RETURN_WINDOW, Progress
 from pixelpong.run.arrays import fingerprint
@@ -238,7 +238,9 @@ class Session:
             return
         sees_much = self.config.opponent != BUILTIN or self.learner.scene.sees_much
         try:
-            content = encode_small(self._agent(), self.learner.get_state()[0], sees_much)
+            rows = self.learner.rows
+            mean_squares = as_matrix(self.learner.state["v.W1"][rows]).sum(axis=1)
+            content = encode_small(self._agent(), rows, mean_squares, sees_much)
             self._run.agents.write(update, content)
         except (RunError, NumericsError) as error:
             warn(f"{error}; training continues without it")

@@ -106,7 +106,7 @@ def test_only_a_scene_says_which_games_explore_have_points_and_are_seen_in_many_
         assert scene.count_ups(steps) == (3 if has_points else None)
     asked = []
     monkeypatch.setattr(
-        "pixelpong.session.encode_small", lambda *given: asked.append(given[2]) or b""
+        "pixelpong.session.encode_small", lambda *given: asked.append(given[3]) or b""
     )
     for preset in ("atari", "fast"):
         config = toy_config(preset, save_agent_every=1)

@@ -153,10 +153,15 @@ class Learner:
         The other rows are left out, because they can be drawn from the seed. In games other than
         Pong there is also the network's sight.
         """
-        rows = np.flatnonzero(self._has_memory).astype(row_type(len(self._has_memory)))
+        rows = self.rows
         arrays = {name: w[touched_indices(name, w, rows)] for name, w in self.state.items()}
         arrays |= {"rows": rows} | self.scene.arrays()
         return arrays, dataclasses.asdict(self.progress)
+
+    @property
+    def rows(self) -> Indices:
+        """The rows of the first layer that training has touched, [K], ascending."""
+        return np.flatnonzero(self._has_memory).astype(row_type(len(self._has_memory)))
 
     def set_state(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
         """Continue from a state; refuse the state of another network or algorithm."""
