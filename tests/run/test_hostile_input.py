@@ -44,8 +44,10 @@ from pixelpong.seeding import make_rng
 
 @pytest.fixture(params=["classic", "fast"])
 def content(request, toy_runs) -> bytes:
-    """An agent's file."""
-    return RunDirectory(toy_runs[request.param]).agents.path(10).read_bytes()
+    """An agent's file, which has been read once, so that no input is charged with compiling."""
+    content = RunDirectory(toy_runs[request.param]).agents.path(10).read_bytes()
+    understand(content)
+    return content
 
 
 def sealed(arrays: dict[str, np.ndarray], card: Any) -> bytes:
