@@ -91,7 +91,7 @@ def training(
         try:
             yield Began(run, progress, session.read_seconds())
         finally:
-            session.save_start()  # which takes half a minute if it compiles
+            session.save()  # of a new run; a run without checkpoints has lost them from now on
         make = functools.partial(make_worker, config, session.opponent, learner.scene)
         again = f"continue with 'pixelpong resume {as_argument(run.path)}'"
         when_lost = f"the last complete update is saved; {again}"

@@ -22,7 +22,7 @@ from pixelpong.errors import (
     warn,
 )
 from pixelpong.evaluation import NEW_GAMES, describe_games, play_games, run_target_test
-from pixelpong.items import BUILTIN, Episode, as_matrix
+from pixelpong.items import BUILTIN, Episode
 from pixelpong.learners import UpdateStats, make_learner
 from pixelpong.learners.progress import RETURN_WINDOW, Progress
 from pixelpong.run.arrays import fingerprint
@@ -83,13 +83,12 @@ class Session:
         self._recorded_update: int | None = None  # the last update whose lines are all written
         self._saved: _Saved | None = None  # None if the newest checkpoint must be saved again
         run.require_writable()
-        self._is_new, counts = not run.has_begun, _Counts()
-        if not self._is_new:
+        counts = _Counts()
+        if run.has_begun:
             checkpoint = run.checkpoints.load_latest(self._check)
             self._restore_learner(checkpoint)
             counts = convert(checkpoint.card, _Counts)
-            has_evaluation = checkpoint.card["score_of"] == "evaluation"
-            self._saved = _Saved(checkpoint.update, has_evaluation)
+            self._saved = _Saved(checkpoint.update, checkpoint.card["score_of"] == "evaluation")
         self._stopwatch = Stopwatch(began, counts.wall_seconds, counts.evaluation_seconds)
         self._target = Target(run.config.until_return, counts.next_confirmation)
         self.opponent = keep_opponent(run)
@@ -112,12 +111,6 @@ class Session:
         if self._evaluation and self._saved and not self._saved.has_evaluation:
             self._saved = None  # the run was killed between the evaluation and its checkpoint
 
-    def save_start(self) -> None:
-        """Save the initial state of a new run, with what random play shows of its game."""
-        if self._is_new:
-            self.save()  # a run without checkpoints has lost them from now on
-            self._keep_agent()
-
     def read_seconds(self) -> float:
         """Total time of the run until now, without breaks."""
         return self._stopwatch.read()
@@ -128,8 +121,7 @@ class Session:
         progress = self.learner.progress
         self._evaluation = None
         if progress.attempt > stats.metrics["attempt"]:
-            number = progress.attempt
-            warn(f"too few points were won; attempt {number} starts with new parameters")
+            warn(f"too few points were won; attempt {progress.attempt} starts with new parameters")
         first = progress.episodes - len(stats.episodes) + 1
         self._run.episodes.append(
             *(
@@ -224,6 +216,8 @@ class Session:
         card |= self._agent().card() | vars(counts)
         self._run.checkpoints.save(Checkpoint(arrays, card))
         self._saved = _Saved(update, score_of == "evaluation")
+        if update == 0:
+            self._keep_agent()
 
     def _agent(self) -> Agent:
         learner = self.learner
@@ -238,9 +232,8 @@ class Session:
             return
         sees_much = self.config.opponent != BUILTIN or self.learner.scene.sees_much
         try:
-            rows = self.learner.rows
-            mean_squares = as_matrix(self.learner.state["v.W1"][rows]).sum(axis=1)
-            content = encode_small(self._agent(), rows, mean_squares, sees_much)
+            squares = self.learner.state["v.W1"]
+            content = encode_small(self._agent(), self.learner.has_memory, squares, sees_much)
             self._run.agents.write(update, content)
         except (RunError, NumericsError) as error:
             warn(f"{error}; training continues without it")
@@ -253,8 +246,7 @@ class Session:
         """Play the episodes at the end, with sampled actions, and record the result."""
         update, episodes = self.learner.progress.update, self.config.final_episodes
         played = self._run_episodes(engine, episodes, update, is_greedy=False)
-        evaluation = describe_games(played, self.config.seed)
-        return self._write_evaluation(evaluation, self.read_seconds())
+        return self._write_evaluation(describe_games(played, self.config.seed), self.read_seconds())
 
     def _run_episodes(
         self,

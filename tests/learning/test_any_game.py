@@ -111,7 +111,7 @@ def test_only_a_scene_says_which_games_explore_have_points_and_are_seen_in_many_
     for preset in ("atari", "fast"):
         config = toy_config(preset, save_agent_every=1)
         with opened(RunDirectory.create(tmp_path / preset, config), 0.0) as session:
-            session.save_start()
+            session.save()
             assert asked.pop() is (preset == "atari"), "saved as it begins"
 
 

@@ -333,14 +333,14 @@ def test_an_agent_that_has_met_others_is_kept_with_more_rows(
 ):
     given, real = [], session_module.encode_small
 
-    def noted(agent, rows, mean_squares, has_met_agents):
+    def noted(agent, is_touched, squares, has_met_agents):
         given.append(has_met_agents)
-        return real(agent, rows, mean_squares, has_met_agents)
+        return real(agent, is_touched, squares, has_met_agents)
 
     monkeypatch.setattr(session_module, "encode_small", noted)
     run = make_run(preset="fast", opponent=opponent)
     with session_module.opened(run, 0.0) as session:
-        session.save_start()
+        session.save()
     assert (given, run.agents.updates()) == ([has_met], [0])
 
 

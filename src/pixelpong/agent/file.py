@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pixelpong.config import Config
 from pixelpong.config.protocols import PONG, Protocol
 from pixelpong.errors import CheckpointError, NumericsError, refusing
-from pixelpong.items import Indices, Params, as_matrix, load_state, row_type
+from pixelpong.items import Params, as_matrix, load_state, row_type
 from pixelpong.learners.progress import Progress
 from pixelpong.play.networks import NETS, Network, draw_params
 from pixelpong.play.scenes import Scene, scene_of
@@ -134,7 +134,7 @@ class Agent:
         }
 
     def encode(
-        self, rows: NDArray[np.integer[Any]] | None = None, units: NDArray[np.float64] | None = None
+        self, rows: NDArray[np.intp] | None = None, units: NDArray[np.float64] | None = None
     ) -> bytes:
         """Encode a small file: the changes of the first layer, rounded.
 
@@ -162,7 +162,7 @@ class Agent:
         arrays |= self.scene.arrays()
         return encode_arrays(arrays, self.card() | {"about": self.about | {"is_rounded": True}})
 
-    def change_of(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+    def change_of(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
         """Return the change of `rows` in the first layer since the start, or since 0: [K, N]."""
         W1 = self.params["W1"]
         scene = scene_of(self.protocol.game)  # the same one each time, so drawn numbers are kept
@@ -300,7 +300,9 @@ def is_due(update: int, every: int) -> bool:
     return number % unit == 0
 
 
-def encode_small(agent: Agent, rows: Indices, mean_squares: NDArray[Any], sees_much: bool) -> bytes:
+def encode_small(
+    agent: Agent, is_touched: NDArray[np.bool_], squares: NDArray[Any], sees_much: bool
+) -> bytes:
     """Encode the small file that a run saves.
 
     It has only the rows whose gradients have the largest mean squares, and half a byte per number.
@@ -309,13 +311,15 @@ def encode_small(agent: Agent, rows: Indices, mean_squares: NDArray[Any], sees_m
 
     Args:
         agent: the agent.
-        rows: [K], the rows of the first layer that training has touched, ascending.
-        mean_squares: [K], the running means of the squares of their gradients, summed.
+        is_touched: [D], whether training has touched a row of the first layer.
+        squares: [D, ...], the running means of the squares of its gradient.
         sees_much: whether many rows are kept.
     """
     agent = dataclasses.replace(agent, start=None)
     max_rows = 24_576 if sees_much else 10_000
-    rows = np.sort(rows[np.argsort(-mean_squares, kind="stable")[:max_rows]])
+    rows = np.flatnonzero(is_touched)
+    order = np.argsort(-as_matrix(squares[rows]).sum(axis=1), kind="stable")
+    rows = np.sort(rows[order[:max_rows]])
     largest = np.abs(agent.change_of(rows)).max(axis=1, initial=0)
     return agent.encode(rows, largest / (7 if agent.algorithm == "ppo" else LARGEST_BYTE))
 

@@ -42,8 +42,7 @@ def init_params(
 
     `typical_inputs` is the number of inputs that are 1 at a step, which sets the scale.
     """
-    W1 = rng.standard_normal((num_inputs, hidden, 2))
-    W1 /= np.sqrt(typical_inputs)
+    W1 = rng.standard_normal((num_inputs, hidden, 2)) / np.sqrt(typical_inputs)
     W2 = 0.01 * rng.standard_normal((num_outputs, hidden, 2))
     return {
         "W1": W1.astype(dtype),

@@ -90,7 +90,7 @@ class Learner:
         for name, w in drawn.items():
             self.params[name][:] = w
         # Whether a row of the first layer ever had a gradient.
-        self._has_memory = np.zeros(len(self.params["W1"]), np.bool_)
+        self.has_memory = np.zeros(len(self.params["W1"]), np.bool_)
 
     def items(self) -> list[Item]:
         """Return the items to play for the next update."""
@@ -104,7 +104,7 @@ class Learner:
         self.progress.update += 1  # an incomplete update is never recorded, so it is never saved
         with np.errstate(over="ignore", invalid="ignore"):  # such numbers are refused below
             losses, rows = self._learn(played)
-        self._has_memory[rows] = True
+        self.has_memory[rows] = True
         counts = self._count(played)
         # Both have an entropy; the reported one is that of the policy that played.
         metrics = losses | counts.pop("metrics") | {"attempt": attempt}
@@ -153,15 +153,10 @@ class Learner:
         The other rows are left out, because they can be drawn from the seed. In games other than
         Pong there is also the network's sight.
         """
-        rows = self.rows
+        rows = np.flatnonzero(self.has_memory).astype(row_type(len(self.has_memory)))
         arrays = {name: w[touched_indices(name, w, rows)] for name, w in self.state.items()}
         arrays |= {"rows": rows} | self.scene.arrays()
         return arrays, dataclasses.asdict(self.progress)
-
-    @property
-    def rows(self) -> Indices:
-        """The rows of the first layer that training has touched, [K], ascending."""
-        return np.flatnonzero(self._has_memory).astype(row_type(len(self._has_memory)))
 
     def set_state(self, arrays: Mapping[str, NDArray[Any]], counters: dict[str, Any]) -> None:
         """Continue from a state; refuse the state of another network or algorithm."""
@@ -175,7 +170,7 @@ class Learner:
         self._scene = self._scene.with_arrays(arrays)
         self._reset_params()
         load_state(self.state, arrays)
-        self._has_memory[arrays["rows"]] = True
+        self.has_memory[arrays["rows"]] = True
 
 
 def make_learner(config: Config) -> Learner:

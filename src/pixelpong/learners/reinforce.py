@@ -48,7 +48,7 @@ class ReinforceLearner(Learner):
         grads = {"W1": np.zeros_like(self.params["W1"]), "W2": total.W2}
         grads["W1"][total.rows] = total.W1
         # A mean square decays at every step, even if there is no gradient.
-        touched = np.union1d(total.rows, np.flatnonzero(self._has_memory)).astype(np.uint16)
+        touched = np.union1d(total.rows, np.flatnonzero(self.has_memory)).astype(np.uint16)
         for name, w in self.params.items():
             rmsprop(
                 as_matrix(w),
