@@ -61,11 +61,13 @@ def test_plain_lines_name_what_people_expect(make_run):
         assert line.endswith("–") == (number == 1), "the first update compiles"
 
 
-def test_a_new_run_of_another_game_says_at_once_what_takes_so_long(breakout_run):
-    for update, count in ((0, 1), (7, 0)):
+def test_a_new_run_of_another_game_says_at_once_what_takes_so_long(tmp_path, breakout_run):
+    """One that is resumed does not, not even from its start: its checkpoint has what was seen."""
+    new = RunDirectory.create(tmp_path / "new", RunDirectory(breakout_run).config)
+    for run, said in ((new, [LOOKING]), (RunDirectory(breakout_run), [])):
         stream = io.StringIO()
-        TrainingDisplay(stream)(Began(RunDirectory(breakout_run), Progress(update=update), 0.0))
-        assert [line[:36] for line in stream.getvalue().splitlines()[1:]] == [LOOKING[:36]] * count
+        TrainingDisplay(stream)(Began(run, Progress(), 0.0))
+        assert stream.getvalue().splitlines()[1:] == said
 
 
 def test_verbose_adds_a_line_a_point_an_episode_and_a_batch(make_run):

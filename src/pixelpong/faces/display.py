@@ -87,7 +87,7 @@ class TrainingDisplay:
         self._clock = Clock(config, event.seconds)
         self._is_verbose, self._target = config.verbose, config.until_return
         self._game = config.game
-        self._now = STARTING if progress.update or config.game == PONG else LOOKING
+        self._now = STARTING if run.has_begun or config.game == PONG else LOOKING
         activity = f"resuming after update {progress.update}" if progress.update else "training"
         self._title = on_one_line(
             f"{run.path}: {activity}, preset {config.preset}, {config.protocol}, "
